@@ -16,7 +16,7 @@ from agentd.children import frames, zygote
 from agentd.children.reaper import Reaper
 from agentd.errors import ChildDied
 
-ENTRY = "agentd.turn.main:child"
+ENTRY = "agentd.turn.child:child"
 WARM = "agentd.turn.warm:warm"
 _READ = 256 << 10
 
