@@ -1,0 +1,116 @@
+"""Find plugins among the installed distributions, without importing any.
+
+Reads entry points and metadata only. A distribution that cannot be read, has no name or wants another agentd is
+reported with its flaw and never stops the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions
+
+from agentd import __version__
+
+GROUP = "agentd.plugins"
+
+_REQUIREMENT = re.compile(r"agentd\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;.*)?$", re.IGNORECASE)
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*(\d+(?:\.\d+)*)(\.\*)?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry point of the group: the plugin's name, who installed it, what it names, and why it cannot be used."""
+
+    name: str
+    dist: str
+    version: str
+    value: str
+    flaw: str = ""
+
+
+def find(installed: Iterable[Distribution] | None = None) -> list[Found]:
+    """Every entry point of the group ``agentd.plugins``, by name; the first of a distribution on the path wins.
+
+    Two distributions that claim one plugin name are both flawed: which of them is meant is not ours to guess.
+    """
+    seen: set[str] = set()
+    found: list[Found] = []
+    for dist in distributions() if installed is None else installed:
+        name = _name(dist)
+        if name not in seen:
+            seen.add(name)
+            found.extend(_plugins(dist, name))
+    return sorted(_refuse_twins(found), key=lambda f: (f.name, f.dist))
+
+
+def admits(clauses: str, version: str = __version__) -> bool:
+    """Whether `version` meets a version specifier such as ``>=1.1,<2``; a form we cannot read is left to pip."""
+    have = _release(version)
+    return all(_meets(have, *m.groups()) for c in clauses.split(",") if (m := _CLAUSE.match(c)))
+
+
+def _name(dist: Distribution) -> str:
+    """The distribution's name, or for want of one the name of its directory."""
+    try:
+        name: str | None = dist.metadata["Name"]
+    except Exception:
+        name = None
+    path = getattr(dist, "_path", None)
+    return re.sub(r"[-_.]+", "-", name).lower() if name else getattr(path, "name", None) or "(nameless)"
+
+
+def _plugins(dist: Distribution, name: str) -> Iterator[Found]:
+    """The plugins of one distribution; the text is looked at first because most have none."""
+    version = "?"
+    try:
+        if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or ""):
+            return
+        version = dist.metadata["Version"] or "?"
+        flaw = _flaw(dist)
+        points: list[EntryPoint] = [p for p in dist.entry_points if p.group == GROUP]
+    except Exception as error:
+        yield Found(name, name, version, "", f"its metadata cannot be read: {type(error).__name__}: {error}")
+        return
+    for point in points:
+        bad = flaw or ("" if EntryPoint.pattern.match(point.value) else "the entry point is not <module>[:<object>]")
+        yield Found(point.name, name, version, point.value, bad)
+
+
+def _flaw(dist: Distribution) -> str:
+    for field in ("Name", "Version"):
+        if not dist.metadata[field]:
+            return f"its metadata has no {field}; reinstall it"
+    for requirement in dist.requires or ():
+        wants = _REQUIREMENT.match(requirement)
+        if wants and not admits(wants[1]):
+            return f"it needs agentd{wants[1].strip()}, this is {__version__}; install a version of it that fits"
+    return ""
+
+
+def _refuse_twins(found: list[Found]) -> Iterator[Found]:
+    owners: dict[str, list[str]] = {}
+    for f in found:
+        owners.setdefault(f.name, []).append(f"{f.dist} {f.version}")
+    for f in found:
+        names = owners[f.name]
+        flaw = f"the name {f.name} is claimed by {' and '.join(names)}; uninstall one" if len(names) > 1 else f.flaw
+        yield Found(f.name, f.dist, f.version, f.value, flaw)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(n) for n in numbers[0].split(".")) if numbers else ()
+
+
+def _meets(have: tuple[int, ...], op: str, wanted: str, star: str | None) -> bool:
+    want = _release(wanted)
+    prefix = have[: len(want)] + (0,) * (len(want) - len(have))
+    if star:
+        return (prefix == want) is (op == "==")
+    if op == "~=":
+        return prefix >= want and have[: len(want) - 1] == want[:-1]
+    width = max(len(have), len(want))
+    a, b = have + (0,) * (width - len(have)), want + (0,) * (width - len(want))
+    return {">=": a >= b, "<=": a <= b, "==": a == b, "!=": a != b, ">": a > b, "<": a < b}[op]

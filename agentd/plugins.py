@@ -1,0 +1,340 @@
+"""Find the plugins, register them, collect what they contribute, and know whom to blame.
+
+:func:`load` is called once per boot and once per reload; its result, :class:`PluginSet`, is a value. The way of a
+plugin: found in the metadata (:mod:`agentd.distributions`), admitted by `plugins.allow` and `plugins.disabled`,
+imported by stevedore, checked against :mod:`agentd.hookspecs` by pluggy, its specs collected. Whatever goes wrong on
+that way belongs to that plugin alone: it is listed with its reason, contributes nothing, and stops the boot only if
+the configuration needs it, which :meth:`PluginSet.missing` then explains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import pluggy
+from stevedore.named import NamedExtensionManager
+
+from agentd import __version__
+from agentd.builtin import MODULES
+from agentd.distributions import GROUP, Found, find
+from agentd.extras import EXTRAS
+from agentd.hookspecs import Hooks
+from agentd.ports.auth import AuthSpec
+from agentd.ports.model import DialectSpec
+from agentd.ports.nodes import StartSpec, StepSpec
+from agentd.ports.schedule import ScheduleRuleSpec
+from agentd.ports.store import StoreSpec
+
+SLOW = 1.5
+"""Seconds after which a plugin that is still being imported is named on stderr."""
+
+
+class Slot(NamedTuple):
+    """What a hook contributes: the type of its specs, the attribute that names one, the word for people."""
+
+    spec: type[Any]
+    key: str
+    word: str
+
+
+SLOTS: Mapping[str, Slot] = MappingProxyType(
+    {
+        "stores": Slot(StoreSpec, "kind", "store"),
+        "dialects": Slot(DialectSpec, "kind", "dialect"),
+        "auth_schemes": Slot(AuthSpec, "kind", "auth scheme"),
+        "start_nodes": Slot(StartSpec, "kind", "start node"),
+        "step_nodes": Slot(StepSpec, "kind", "step"),
+        "schedule_rules": Slot(ScheduleRuleSpec, "field", "schedule rule"),
+    }
+)
+"""Hook name without ``agentd_`` to its slot; the attributes of :class:`PluginSet` have these names."""
+
+Key = tuple[str, str]
+"""``(slot, kind)``, for example ``("stores", "file")``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who contributed a kind: the plugin, its distribution and version. The kernel's own are of `agentd`."""
+
+    plugin: str
+    dist: str
+    version: str
+
+    def __str__(self) -> str:
+        return "agentd itself" if self.dist == "agentd" else f"plugin {self.plugin} ({self.dist} {self.version})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """One plugin that is installed and what became of it; `reason` says why it is not loaded."""
+
+    name: str
+    dist: str
+    version: str
+    value: str
+    state: Literal["loaded", "failed", "disabled", "not allowed"]
+    reason: str = ""
+    kinds: tuple[Key, ...] = ()
+
+    def __str__(self) -> str:
+        return f"plugin {self.name} ({self.dist} {self.version}, entry point {self.name} = {self.value})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSet:
+    """Everything that is contributed, by kind. A value: a reload builds another."""
+
+    stores: Mapping[str, StoreSpec] = field(default_factory=dict)
+    dialects: Mapping[str, DialectSpec] = field(default_factory=dict)
+    auth_schemes: Mapping[str, AuthSpec] = field(default_factory=dict)
+    start_nodes: Mapping[str, StartSpec] = field(default_factory=dict)
+    step_nodes: Mapping[str, StepSpec] = field(default_factory=dict)
+    schedule_rules: Mapping[str, ScheduleRuleSpec] = field(default_factory=dict)
+    origins: Mapping[Key, Origin] = field(default_factory=dict)
+    contested: Mapping[Key, tuple[Origin, ...]] = field(default_factory=dict)
+    installed: tuple[Installed, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Installed, ...]:
+        """The plugins that are installed and admitted but cannot be used, with their reasons."""
+        return tuple(p for p in self.installed if p.state == "failed")
+
+    def missing(self, slot: str, kind: str) -> str:
+        """Why `kind` is not in `slot` and what to do about it: one sentence for a finding.
+
+        Names the two plugins that claim it, the plugin that is broken or switched off, or the command that installs
+        it; for a kind nobody knows, the kinds there are and the broken plugins that may be the reason.
+        """
+        word = SLOTS[slot].word
+        if owners := self.contested.get((slot, kind)):
+            names = " and ".join(map(str, owners))
+            return f"the {word} {kind!r} is contributed by {names}; switch one off in plugins.disabled"
+        if known := EXTRAS.get((slot, kind)):
+            for plugin in self.installed:
+                if plugin.name == known.plugin:
+                    return f"the {word} {kind!r} needs {plugin}, {_WHY[plugin.state]}{plugin.reason}"
+            return f"the {word} {kind!r} is not installed: pip install 'agentd[{known.extra}]'"
+        there = ", ".join(sorted(getattr(self, slot))) or "none"
+        broken = "".join(f"; {p} failed to load: {p.reason}" for p in self.failed)
+        return f"there is no {word} {kind!r}; installed: {there}{broken}"
+
+
+_WHY = {
+    "loaded": "whose installed version does not contribute it",
+    "failed": "which failed to load: ",
+    "disabled": "which plugins.disabled switches off",
+    "not allowed": "which plugins.allow does not name",
+}
+
+
+def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -> PluginSet:
+    """Load the built-in and the installed plugins; `allow` None admits all that `disabled` does not name.
+
+    Never raises for a plugin's fault. What a plugin prints meanwhile goes to stderr, and one that takes longer than
+    :data:`SLOW` is named there.
+    """
+    collected: list[tuple[Origin, Contribution]] = [
+        (Origin(name.rpartition(".")[2], "agentd", __version__), contribution(importlib.import_module(name)))
+        for name in MODULES
+        if importlib.util.find_spec(name)
+    ]
+    reserved = {key: origin for origin, specs in collected for key in specs}
+    installed: list[Installed] = []
+    with _shielded() as watch:
+        admitted: list[Installed] = []
+        for found in find():
+            verdict = _judge(found, allow, disabled)
+            (admitted if verdict.state == "loaded" else installed).append(verdict)
+        for plugin, outcome in _import(admitted, watch):
+            specs = outcome if isinstance(outcome, str) else _collect(outcome, reserved)
+            if isinstance(specs, str):
+                installed.append(replace(plugin, state="failed", reason=specs))
+            else:
+                installed.append(replace(plugin, kinds=tuple(specs)))
+                collected.append((Origin(plugin.name, plugin.dist, plugin.version), specs))
+    return _assemble(collected, sorted(installed, key=lambda p: (p.name, p.dist)))
+
+
+Contribution = dict[Key, Any]
+
+
+def contribution(plugin: object) -> Contribution:
+    """What one plugin object (a module will do) contributes. Raises whatever is wrong with it.
+
+    A manager of its own for each plugin: pluggy then checks and calls this one alone, so every error has an owner.
+    """
+    manager = pluggy.PluginManager("agentd")
+    manager.add_hookspecs(Hooks)
+    manager.register(plugin)
+    manager.check_pending()
+    callers = manager.get_hookcallers(plugin) or []
+    if not callers:
+        raise TypeError("it implements no hook of agentd; decorate functions with agentd.hookspecs.hookimpl")
+    specs: Contribution = {}
+    for caller in callers:
+        slot = caller.name.removeprefix("agentd_")
+        for result in caller():
+            for spec in result:
+                key = (slot, _kind(caller.name, SLOTS[slot], spec))
+                if key in specs:
+                    raise ValueError(f"it contributes the {SLOTS[slot].word} {key[1]!r} twice")
+                specs[key] = spec
+    return specs
+
+
+def _kind(hook: str, slot: Slot, spec: object) -> str:
+    if not isinstance(spec, slot.spec):
+        raise TypeError(f"{hook} gave {type(spec).__name__}, it must give {slot.spec.__name__}")
+    kind = getattr(spec, slot.key)
+    if not isinstance(kind, str) or not kind:
+        raise TypeError(f"{hook} gave a {slot.spec.__name__} whose {slot.key} is no word")
+    return kind
+
+
+def _judge(found: Found, allow: Collection[str] | None, disabled: Collection[str]) -> Installed:
+    """What the configuration and the metadata say of a plugin, before anything of it is imported."""
+    plugin = Installed(name=found.name, dist=found.dist, version=found.version, value=found.value, state="loaded")
+    if found.name in disabled:
+        return replace(plugin, state="disabled")
+    if allow is not None and found.name not in allow:
+        return replace(plugin, state="not allowed")
+    return replace(plugin, state="failed", reason=found.flaw) if found.flaw else plugin
+
+
+class _Point(EntryPoint):
+    """An entry point whose failure is always an ImportError: stevedore lets the exits of a process through."""
+
+    def load(self) -> Any:
+        try:
+            return super().load()
+        except ModuleNotFoundError as error:
+            if error.name and (self.module + ".").startswith(error.name + "."):
+                raise ImportError(f"its module {error.name} does not exist (a stale install?); reinstall it") from error
+            raise
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            raise ImportError(_told(error)) from error
+
+
+class _Manager(NamedExtensionManager[Any]):
+    """Stevedore's manager over what we found ourselves.
+
+    Its own search goes through a cache in the home directory that anybody who can write there may point at other
+    code, forgets the distribution, and fails as a whole when one distribution is broken.
+    """
+
+    def __init__(self, plugin: Installed) -> None:
+        self._points: list[EntryPoint] = [_Point(plugin.name, plugin.value, GROUP)]
+        super().__init__(
+            GROUP, [plugin.name], on_load_failure_callback=_raise, on_missing_entrypoints_callback=lambda _: None
+        )
+
+    def list_entry_points(self) -> list[EntryPoint]:
+        return self._points
+
+
+def _raise(_manager: object, _point: EntryPoint, error: BaseException) -> None:
+    """Left unset, stevedore logs and carries on."""
+    raise error
+
+
+def _import(plugins: Sequence[Installed], watch: _Watch) -> Iterator[tuple[Installed, object]]:
+    """Each plugin with its object, or with the reason (a str) why there is none."""
+    for plugin in plugins:
+        watch.now = str(plugin)
+        try:
+            yield plugin, _Manager(plugin)[plugin.name].plugin
+        except Exception as error:
+            yield plugin, _told(error)
+
+
+def _collect(plugin: object, reserved: Mapping[Key, Origin]) -> Contribution | str:
+    """The contribution of an installed plugin, or why it is refused as a whole."""
+    try:
+        specs = contribution(plugin)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        return _told(error)
+    for slot, kind in specs:
+        if owner := reserved.get((slot, kind)):
+            return f"it contributes the {SLOTS[slot].word} {kind!r}, which belongs to {owner}"
+    return specs
+
+
+def _told(error: BaseException) -> str:
+    """An exception in one line; an ImportError of ours speaks for itself."""
+    text = " ".join(str(error).split())[:400]
+    return text if isinstance(error, ImportError) and text else f"{type(error).__name__}: {text}"
+
+
+def _assemble(collected: Sequence[tuple[Origin, Contribution]], installed: Sequence[Installed]) -> PluginSet:
+    """Merge by kind. A kind that two plugins contribute is in neither's name: it is contested."""
+    owners: dict[Key, list[tuple[Origin, Any]]] = {}
+    for origin, specs in collected:
+        for key, spec in specs.items():
+            owners.setdefault(key, []).append((origin, spec))
+    slots: dict[str, dict[str, Any]] = {slot: {} for slot in SLOTS}
+    for (slot, kind), claims in owners.items():
+        if len(claims) == 1:
+            slots[slot][kind] = claims[0][1]
+    return PluginSet(
+        **{slot: MappingProxyType(kinds) for slot, kinds in slots.items()},
+        origins=MappingProxyType({key: claims[0][0] for key, claims in owners.items() if len(claims) == 1}),
+        contested=MappingProxyType({k: tuple(o for o, _ in c) for k, c in owners.items() if len(c) > 1}),
+        installed=tuple(installed),
+    )
+
+
+class _Watch:
+    """Names on stderr, once, the plugin that makes everybody wait."""
+
+    def __init__(self) -> None:
+        self.now = ""
+        self._timer = threading.Timer(SLOW, self._tell)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _tell(self) -> None:
+        if self.now and sys.stderr:
+            line = {"event": "config.warning", "path": "plugins", "msg": f"{self.now} is slow to load; waiting for it"}
+            print(json.dumps(line, separators=(",", ":")), file=sys.stderr, flush=True)  # noqa: T201
+
+    def stop(self) -> None:
+        """Leave no thread behind: the process may be about to fork."""
+        self._timer.cancel()
+        self._timer.join()
+
+
+@contextlib.contextmanager
+def _shielded() -> Iterator[_Watch]:
+    """Keep foreign code from our stdout, and Ctrl-C from looking like a plugin's fault.
+
+    Both `sys.stdout` and descriptor 1 point at stderr meanwhile. An interrupt has its default action, the end of
+    the process: nothing has begun yet.
+    """
+    with contextlib.ExitStack() as stack:
+        watch = _Watch()
+        stack.callback(watch.stop)
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_DFL))
+        with contextlib.suppress(OSError, ValueError):
+            flush = sys.stdout.flush if sys.stdout else lambda: None
+            flush()
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, 1)
+            stack.callback(flush)
+            os.dup2(2, 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield watch
