@@ -86,8 +86,9 @@ class Spawner:
     freshly executed one, which costs its imports anew but never forks a process that has threads.
     """
 
-    def __init__(self, control: socket.socket, pid: int) -> None:
+    def __init__(self, control: socket.socket, pid: int, entry: str, warm: str) -> None:
         self._control, self.pid = control, pid
+        self._entry, self._warming = entry, warm
         self._pending: deque[asyncio.Future[int]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reaper: Reaper | None = None
@@ -95,23 +96,24 @@ class Spawner:
         self._warm = False
 
     @classmethod
-    def fork(cls) -> Spawner:
-        """Fork the zygote from this process."""
+    def fork(cls, entry: str = ENTRY, warm: str = WARM) -> Spawner:
+        """Fork the zygote from this process. `entry` and `warm` are named ``module:function``."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
             ours.close()
-            zygote.serve(theirs, supervisor, zygote._load(WARM), zygote._load(ENTRY))
+            zygote.serve(theirs, supervisor, zygote.load(warm), zygote.load(entry))
         theirs.close()
-        return cls(ours, pid)
+        return cls(ours, pid, entry, warm)
 
     def _execute(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = os.dup(theirs.fileno())
         theirs.close()
-        argv = [sys.executable, "-m", "agentd.children.zygote", str(fd), str(os.getpid()), ENTRY, WARM]
-        kept = {k: v for k, v in os.environ.items() if k in zygote._KEPT or k.startswith("PYTHON")}
+        words = [str(fd), str(os.getpid()), self._entry, self._warming]
+        argv = [sys.executable, "-m", "agentd.children.zygote", *words]
+        kept = {k: v for k, v in os.environ.items() if k in zygote.KEPT or k.startswith("PYTHON")}
         try:
             os.set_inheritable(fd, True)
             self.pid = os.posix_spawn(sys.executable, argv, kept)

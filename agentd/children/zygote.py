@@ -27,7 +27,7 @@ Entry = Callable[[socket.socket], None]
 """What a child runs: it gets its end of the socket pair and returns when it is done."""
 
 _MESSAGE = 4096
-_KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "HOME")
+KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "HOME")
 """The environment that is left to the zygote: nothing a secret is passed in."""
 
 
@@ -62,7 +62,7 @@ def _detach(supervisor: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         forbid_new_privileges()
-    for name in [n for n in os.environ if n not in _KEPT]:
+    for name in [n for n in os.environ if n not in KEPT]:
         del os.environ[name]
     # A child must not keep the result's pipe open, and its log lines travel as frames.
     null = os.open(os.devnull, os.O_RDWR)
@@ -123,10 +123,10 @@ def _be_child(fd: int, middle: int, supervisor: int, entry: Entry) -> NoReturn:
 def main(argv: list[str]) -> NoReturn:
     """``python -m agentd.children.zygote FD SUPERVISOR ENTRY WARM``: a zygote that was not forked from the supervisor."""
     fd, supervisor, entry, warm = int(argv[0]), int(argv[1]), argv[2], argv[3]
-    serve(socket.socket(fileno=fd), supervisor, _load(warm), _load(entry))
+    serve(socket.socket(fileno=fd), supervisor, load(warm), load(entry))
 
 
-def _load(name: str) -> Callable[..., None]:
+def load(name: str) -> Callable[..., None]:
     """A function named as ``module:function``, imported on its first call, so that a cold zygote stays small."""
 
     def call(*args: object) -> None:
