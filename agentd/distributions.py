@@ -38,8 +38,7 @@ def find(installed: Iterable[Distribution] | None = None) -> list[Found]:
     seen: set[str] = set()
     found: list[Found] = []
     for dist in distributions() if installed is None else installed:
-        name = _name(dist)
-        if name not in seen:
+        if _concerns_us(dist) and (name := _name(dist)) not in seen:
             seen.add(name)
             found.extend(_plugins(dist, name))
     return sorted(_refuse_twins(found), key=lambda f: (f.name, f.dist))
@@ -49,6 +48,14 @@ def admits(clauses: str, version: str = __version__) -> bool:
     """Whether `version` meets a version specifier such as ``>=1.1,<2``; a form we cannot read is left to pip."""
     have = _release(version)
     return all(_meets(have, *m.groups()) for c in clauses.split(",") if (m := _CLAUSE.match(c)))
+
+
+def _concerns_us(dist: Distribution) -> bool:
+    """Whether its entry points name our group; parsing the metadata of every distribution would take 50 ms."""
+    try:
+        return f"[{GROUP}]" in (dist.read_text("entry_points.txt") or "")
+    except Exception:
+        return False
 
 
 def _name(dist: Distribution) -> str:
@@ -62,11 +69,9 @@ def _name(dist: Distribution) -> str:
 
 
 def _plugins(dist: Distribution, name: str) -> Iterator[Found]:
-    """The plugins of one distribution; the text is looked at first because most have none."""
+    """The plugins of one distribution."""
     version = "?"
     try:
-        if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or ""):
-            return
         version = dist.metadata["Version"] or "?"
         flaw = _flaw(dist)
         points: list[EntryPoint] = [p for p in dist.entry_points if p.group == GROUP]
