@@ -18,24 +18,9 @@ _SHORTEST = 4
 """Characters. A shorter secret would blank half of the log and protect nothing."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_SECRET_WORDS = frozenset(
-    [
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "passphrase",
-        "pwd",
-        "authorization",
-        "credential",
-        "credentials",
-        "cookie",
-        "apikey",
-        "bearer",
-        "jwt",
-    ]
-)
-_SECRET_PAIRS = frozenset(f"{a} key" for a in ["api", "private", "access", "secret", "signing", "encryption", "master"])
+_SECRET_WORDS = {"token", "secret", "password", "passwd", "passphrase", "pwd", "authorization", "credential",
+                 "credentials", "cookie", "apikey", "bearer", "jwt"}  # fmt: skip
+_SECRET_PAIRS = {f"{word} key" for word in ("api", "private", "access", "secret", "signing", "encryption", "master")}
 
 _SHAPES = re.compile(
     r"""
@@ -49,7 +34,7 @@ _SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_HINTS = ("earer ", "EARER ", "asic ", "ASIC ", "://", "=", "sk-", "gh", "xox", "AKIA", "eyJ")
+_HINTS = ("://", "=", "earer ", "asic ", "EARER ", "ASIC ", "sk-", "gh", "xox", "AKIA", "eyJ")
 
 
 @lru_cache(maxsize=4096)
@@ -83,13 +68,20 @@ class Redactor:
             self._exact = re.compile("|".join(re.escape(f) for f in sorted(forms, key=len, reverse=True)))
             self._forms = forms
 
-    def suspects(self, line: str) -> bool:
-        """Whether an encoded event may hold something to hide: quick, and says yes too often rather than too rarely."""
-        if any(form in line for form in self._forms):
-            return True
-        if any(hint in line for hint in _HINTS) and _SHAPES.search(line):
-            return True
-        return any(secret_name(name) for name in _NAMES.findall(line))
+    def suspects(self, line: str, fields: Mapping[str, Any]) -> bool:
+        """Whether `line`, which encodes `fields`, may hold something to hide: quick, and rather yes than no."""
+        for form in self._forms:
+            if form in line:
+                return True
+        for hint in _HINTS:
+            if hint in line and _SHAPES.search(line):
+                return True
+        for name, value in fields.items():
+            if secret_name(name):
+                return True
+            if isinstance(value, _NESTED):
+                return any(map(secret_name, _NAMES.findall(line)))
+        return False
 
     def text(self, text: str) -> str:
         """`text` with every credential replaced by ``***``."""
@@ -114,6 +106,7 @@ class Redactor:
         return value
 
 
+_NESTED = (dict, list, tuple)
 _NAMES = re.compile(r'"([A-Za-z][A-Za-z0-9_.-]{2,63})":')
 
 

@@ -6,11 +6,10 @@ below the level costs a comparison, and no call waits for a disk, a pipe or a re
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, Unpack
 
 from agentd.telemetry import content as said
@@ -28,8 +27,8 @@ class Lines(Protocol):
 class Redactor(Protocol):
     """Keeps credentials out; :class:`agentd.security.redaction.Redactor` is the real one."""
 
-    def suspects(self, line: str) -> bool:
-        """Whether `line`, an encoded event, may hold something to hide; quick, and rather true than wrong."""
+    def suspects(self, line: str, fields: Mapping[str, Any]) -> bool:
+        """Whether `line`, which encodes `fields`, may hold something to hide; quick, and rather true than false."""
 
     def value(self, value: Any) -> Any:
         """`value` with what must be hidden replaced, to any depth."""
@@ -63,9 +62,13 @@ class _Block:
     trace: TraceContext | None = None
 
     def values(self, comp: str) -> dict[str, Any]:
-        values = asdict(self)
-        values.update(comp=comp or self.comp, pid=self.pid or os.getpid())
-        del values["trace"]
+        values: dict[str, Any] = {
+            "run_id": self.run_id,
+            "agent_id": self.agent_id,
+            "agent_path": self.agent_path,
+            "comp": comp or self.comp,
+            "pid": self.pid or os.getpid(),
+        }
         if (trace := self.trace) is not None:
             values.update(trace_id=trace.trace_id, span_id=trace.span_id)
             if trace.parent_id:
@@ -104,7 +107,7 @@ class Telemetry:
                  **block: Unpack[Block]) -> None:  # fmt: skip
         self._core = _Core(lines, redactor, view, strict, now)
         self._block = _Block(**block)
-        self._heads: dict[str, str] = {}
+        self._heads: dict[tuple[str, str], str] = {}
         self.configure(level=level, content=content)
 
     def configure(self, *, level: str, content: bool) -> None:
@@ -183,19 +186,22 @@ class Telemetry:
         if core.view is not None:
             own = core.redactor.value(encode.tame(own))
             return core.view.line({"ts": ts, "level": level, "event": event, **self._block.values(comp), **own})
-        head = f'{{"ts":"{ts}","level":"{level}","event":{json.dumps(event)},{self._head(comp)}'
+        head = f'{{"ts":"{ts}",{self._head(event, level, comp)}'
         line = _join(head, encode.members(own))
-        if core.redactor.suspects(line):
+        if core.redactor.suspects(line, own):
             own = core.redactor.value(encode.tame(own))
             line = _join(head, encode.members(own))
         if len(line) * 4 > encode.MAX_LINE and (size := len(line.encode("utf-8", "replace"))) > encode.MAX_LINE:
             line = _cut(head, own, size)
         return line
 
-    def _head(self, comp: str) -> str:
-        head = self._heads.get(comp)
+    def _head(self, event: str, level: str, comp: str) -> str:
+        """The encoded block after the time; the same for each event of a name and level."""
+        head = self._heads.get((event, level))
         if head is None:
-            head = self._heads[comp] = encode.members(self._block.values(comp))
+            head = encode.members({"level": level, "event": event, **self._block.values(comp)})
+            if event in vocabulary.EVENTS:
+                self._heads[event, level] = head
         return head
 
 
