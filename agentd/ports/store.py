@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from agentd.ports.host import Host
 
 Envelope = dict[str, Any]
+Page = list[tuple[str, Envelope]]
+"""Records of one page of a scan, in key order."""
 
 
 class Put(NamedTuple):
-    """One write: `seq` must exceed the stored sequence of `key`, the first write is 1."""
+    """One write: `seq` must exceed the stored sequence of `key`, the first write is 1.
+
+    `text` is the envelope as ASCII JSON where the writer has it at hand, so that it is encoded once. The envelope may
+    change as soon as :meth:`Store.commit` has returned; a store that needs it later encodes or copies it there.
+    """
 
     key: str
     seq: int
     envelope: Envelope
+    text: str | None = None
 
 
 class Delete(NamedTuple):
@@ -62,7 +69,7 @@ class Store(Protocol):
     def commit(self, writes: Sequence[Write]) -> Awaitable[None]:
         """Several writes, all or none. Ordered with every earlier call; must not block the loop."""
 
-    def scan(self, prefix: str) -> AsyncIterator[list[tuple[str, Envelope]]]:
+    def scan(self, prefix: str) -> AsyncIterator[Page]:
         """Pages of ``(key, envelope)`` in key order: how a restore reads thousands of records at once."""
 
 
@@ -79,7 +86,9 @@ class StoreSpec:
 
     `open` is called once per boot, on the loop, after the whole configuration is valid. `durable` tells whether the
     state outlives the process. `pressure`, where the store can tell, is read every 2 s and must be quick.
-    `describe` gives the fields of the `store.*` start event and of `--capabilities`.
+    `describe` gives the fields of the `store.*` start event and of `--capabilities`. `view` opens the same store for
+    reading only, beside a live writer and without touching anything of it (`agentd store ls|cat|export|verify`);
+    it raises :class:`agentd.errors.StoreCorrupt` for damage.
     """
 
     kind: str
@@ -88,3 +97,4 @@ class StoreSpec:
     durable: bool = True
     pressure: Callable[[Any], Pressure | None] | None = None
     describe: Callable[[Any], dict[str, Any]] | None = None
+    view: Callable[[Any, Host], AbstractAsyncContextManager[Store]] | None = None

@@ -1,0 +1,57 @@
+"""Envelopes: ``{v: 1, kind, id, seq, ts, instance, state}``, encoded once; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from json import JSONEncoder
+from typing import Any
+
+from agentd.errors import StoreError
+from agentd.ports.store import Envelope, Put
+
+VERSION = 1
+
+State = dict[str, Any]
+"""What an entity is: a JSON object. None in its place is a tombstone."""
+
+# ASCII output keeps lone surrogates storable everywhere; states are trees, so the check for cycles is saved.
+_encode: Callable[[Any], str] = JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class UnknownVersion(StoreError):
+    """A record was written by a newer agentd, or is none of ours. It is left alone."""
+
+    code = "store_version"
+    retryable = False
+    template = (
+        "the record {key} has envelope version {version}, this agentd reads version 1: "
+        "run the version that wrote it, or start with another store.prefix"
+    )
+
+
+class TooLarge(StoreError):
+    """A record exceeds `store.max_value_bytes`."""
+
+    code = "store_too_large"
+    retryable = False
+    template = (
+        "the record {key} has {size} bytes, more than store.max_value_bytes ({limit}): "
+        "keep large values as artifacts, or raise the limit"
+    )
+
+
+def seal(key: str, kind: str, id: str, seq: int, state: State | None, ts: float, instance: str) -> Put:
+    """One record as a write. Raises TypeError or ValueError for a state that is not JSON."""
+    envelope: Envelope = {"v": VERSION, "kind": kind, "id": id, "seq": seq, "ts": ts, "instance": instance}
+    envelope["state"] = state
+    return Put(key, seq, envelope, _encode(envelope))
+
+
+def unseal(key: str, envelope: Envelope) -> tuple[str, int, State | None]:
+    """``(id, seq, state)`` of what a store gave back. Raises :class:`UnknownVersion`, StoreError for no envelope."""
+    if envelope.get("v") != VERSION:
+        raise UnknownVersion(key=key, version=envelope.get("v"))
+    id, seq, state = envelope.get("id"), envelope.get("seq"), envelope.get("state")
+    if not isinstance(id, str) or not isinstance(seq, int) or not (state is None or isinstance(state, dict)):
+        raise StoreError(f"the record {key} is no envelope of agentd; it is left as it is", key=key)
+    return id, seq, state

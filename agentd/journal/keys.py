@@ -1,0 +1,48 @@
+"""Keys: ``<prefix>/<instance>/<kind>/<id>``, each segment percent-encoded but for ``[A-Za-z0-9_-]``; pure.
+
+Ids come from models and URIs, so dots are encoded too (``..`` is a name like any other) and a lone surrogate survives.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]*", re.ASCII).fullmatch
+_TABLE = [chr(b) if _PLAIN(chr(b)) else f"%{b:02X}" for b in range(256)]
+
+
+def encode(segment: str) -> str:
+    """`segment` as one segment of a key."""
+    if _PLAIN(segment):
+        return segment
+    return "".join([_TABLE[b] for b in segment.encode("utf-8", "surrogatepass")])
+
+
+def decode(segment: str) -> str:
+    """The inverse of :func:`encode`. Raises UnicodeDecodeError (a ValueError) for bytes that are no text."""
+    return unquote_to_bytes(segment).decode("utf-8", "surrogatepass")
+
+
+class Keys:
+    """The keys of one instance."""
+
+    def __init__(self, prefix: str, instance: str) -> None:
+        self.root = f"{encode(prefix)}/{encode(instance)}/"
+
+    def key(self, kind: str, id: str) -> str:
+        """The key of one entity."""
+        return f"{self.root}{kind}/{id if _PLAIN(id) else encode(id)}"
+
+    def under(self, kind: str, id_prefix: str = "") -> str:
+        """What the keys of `kind` whose id begins with `id_prefix` begin with."""
+        return f"{self.root}{kind}/{encode(id_prefix)}"
+
+
+def parse(key: str) -> tuple[str, str, str, str]:
+    """``(prefix, instance, kind, id)`` of a key. Raises ValueError for what is no key of ours."""
+    parts = key.split("/")
+    if len(parts) != 4:
+        raise ValueError(f"{key!r} is no key: expected <prefix>/<instance>/<kind>/<id>")
+    prefix, instance, kind, id = (decode(p) for p in parts)
+    return prefix, instance, kind, id
