@@ -16,14 +16,27 @@ Duration = Annotated[float, BeforeValidator(parse_duration), Field(json_schema_e
 """Seconds."""
 Size = Annotated[int, BeforeValidator(parse_size), Field(json_schema_extra={"format": "size"})]
 """Bytes."""
+Position = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}$")]
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}$")]
 
 
-def option(default: Any = None, help: str = "", *, restart: bool = False, secret: bool = False, **kw: Any) -> Any:
-    """Declare an option. `restart`: a change needs a restart; `secret`: a file may hold a reference only."""
+def option(
+    default: Any = None,
+    help: str = "",
+    *,
+    restart: bool = False,
+    secret: bool = False,
+    relaxes: bool = False,
+    **kw: Any,
+) -> Any:
+    """Declare an option. `restart`: a change needs a restart; `secret`: a file may hold a reference only;
+    `relaxes`: it weakens a security control, which a file that nobody named may not do.
+    """
     extra: dict[str, Any] = {"reload": "restart" if restart else "live"}
     if secret:
         extra["secret"] = True
+    if relaxes:
+        extra["relaxes"] = True
     if callable(default):
         return Field(default_factory=default, description=help, json_schema_extra=extra, **kw)
     return Field(default, description=help, json_schema_extra=extra, **kw)
@@ -58,7 +71,9 @@ class Agent(Section):
     name: str | None = option(None, "the durable identity; else AGENT_POD_NAME, HOSTNAME, agentd", restart=True)
     persona: str | None = option(None, "who the agent is: the first words of every prompt")
     instruction: str | Instruction | None = option(None, "what to do: text, a path, or an object with one source")
-    prompt: str | None = option(None, "a message into the root conversation; the instruction is standing policy beside it")
+    prompt: str | None = option(
+        None, "a message into the root conversation; the instruction is standing policy beside it"
+    )
     output_schema: dict[str, Any] | None = option(None, "a JSON Schema the final answer must meet")
     max_parallel_turns: int = option(4, "turns that may run at once", ge=1)
     tools: ToolSelection = option(ToolSelection, "what the model sees")
@@ -77,6 +92,8 @@ class Intelligence(Section):
     model: str | None = option(None, "the model's name")
     token: str | None = option(None, "the credential; in a file a reference only", secret=True)
     token_file: str | None = option(None, "a file that holds the credential, read anew at each dial")
+    tokens: dict[Position, str] = option(dict, "credentials of single endpoints by position, from 1", secret=True)
+    token_files: dict[Position, str] = option(dict, "files that hold them")
     headers: dict[str, str] = option(dict, "further headers of each call")
     timeout: Duration = option(120.0, "of one call")
     max_tokens: int | None = option(None, "upper bound of one answer", ge=1)
@@ -120,7 +137,9 @@ class StoreSection(Section):
 
     kind: str | None = option(None, "none for a one-shot, file for a long-lived instance", restart=True)
     prefix: str = option("agentd", "the first segment of every key", restart=True)
-    on_conflict: Literal["stay", "exit"] = option("stay", "when another process writes under this identity", restart=True)
+    on_conflict: Literal["stay", "exit"] = option(
+        "stay", "when another process writes under this identity", restart=True
+    )
     on_error: Literal["halt", "degrade"] = option("halt", "when the store fails for good", restart=True)
     timeout: Duration = option(30.0, "of one operation", restart=True)
     max_value_bytes: Size = option(64 << 20, "the largest value the store can read back", restart=True)
@@ -170,8 +189,10 @@ class Observability(Section):
 
 
 class Security(Section):
-    tls_ca: str | None = option(None, "further trusted roots (PEM)", restart=True)
-    allow_trifecta: bool = option(False, "admit untrusted input, sensitive data and egress together", restart=True)
+    tls_ca: str | None = option(None, "further trusted roots (PEM)", restart=True, relaxes=True)
+    allow_trifecta: bool = option(
+        False, "admit untrusted input, sensitive data and egress together", restart=True, relaxes=True
+    )
 
 
 class Plugins(Section):

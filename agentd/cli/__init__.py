@@ -1,0 +1,19 @@
+"""The command: argv to an exit code. Thin, and `--version` costs little more than Python itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `agentd` with `argv` (else the process's own) and give its exit code. Never raises for a user's mistake."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args in (["--version"], ["-V"]):
+        from agentd import __version__
+        from agentd.cli.output import emit
+
+        return emit(f"agentd {__version__}\n")
+    from agentd.cli.dispatch import dispatch
+
+    return dispatch(args)

@@ -1,0 +1,91 @@
+"""Which part of agentd serves a command line: a subcommand, a probe, or a run."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentd.cli.output import occupy_descriptors, tell
+from agentd.errors import EXIT_CONFIG, EXIT_FAILED, AgentdError, ConfigError, UsageError, exit_code
+
+if TYPE_CHECKING:
+    from agentd.config.load import Loaded
+
+COMMANDS = {
+    "plugins": "agentd.cli.plugins",
+    "store": "agentd.cli.store",
+    "workflow": "agentd.cli.workflow",
+    **dict.fromkeys(("run", "status", "cancel", "signal", "pause", "resume"), "agentd.cli.operate"),
+}
+"""A module that serves several commands gets the command as its first argument."""
+
+
+def dispatch(args: Sequence[str]) -> int:
+    """The exit code of `args`; every deliberate error is told in one line."""
+    occupy_descriptors()
+    try:
+        if args and not args[0].startswith("-"):
+            return _command(args[0], list(args[1:]))
+        return _main(args)
+    except AgentdError as fault:
+        _explain(fault)
+        return exit_code(fault)
+    except KeyboardInterrupt:
+        return EXIT_FAILED
+
+
+def _command(name: str, rest: list[str]) -> int:
+    if name not in COMMANDS:
+        from agentd.config.findings import nearest
+
+        close = nearest(name, COMMANDS)
+        raise UsageError(f"there is no command {name!r}{close}; commands: {', '.join(COMMANDS)}; flags: see --help")
+    module = importlib.import_module(COMMANDS[name])
+    shared = list(COMMANDS.values()).count(COMMANDS[name]) > 1
+    return int(module.main([name, *rest] if shared else rest, os.environ))
+
+
+def _main(args: Sequence[str]) -> int:
+    from agentd.config.load import load
+
+    loaded = load(args)
+    if loaded.invocation.probe:
+        from agentd.cli import probes
+
+        return probes.run(loaded)
+    if not report(loaded):
+        return EXIT_CONFIG
+    _ready(loaded)
+    run = importlib.import_module("agentd.cli.run")
+    return int(run.main(loaded.invocation, loaded))
+
+
+def report(loaded: Loaded) -> bool:
+    """Tell every finding, one line each; False when one of them is an error."""
+    for finding in loaded.findings:
+        tell("config.warning" if finding.level == "warning" else "config.invalid", path=finding.path, msg=finding.msg)
+    return not loaded.errors
+
+
+def _ready(loaded: Loaded) -> None:
+    """What a start needs beyond a valid configuration: something to do, a model to do it with, every secret."""
+    from agentd.config.ready import findings
+
+    if loaded.invocation.prompt_missing:
+        import getpass
+
+        loaded.secrets.prompt(loaded.value, getpass.getpass)
+    if wrong := findings(loaded):
+        raise ConfigError(findings=[(finding.path, finding.msg) for finding in wrong])
+
+
+def _explain(fault: AgentdError) -> None:
+    if isinstance(fault, ConfigError):
+        for path, message in fault.findings:
+            tell("config.invalid", path=path, msg=message)
+    elif isinstance(fault, UsageError):
+        tell("config.invalid", path="", msg=fault.message)
+    else:
+        tell("proc.exit", code=exit_code(fault), err={"type": fault.code, "message": fault.message})
