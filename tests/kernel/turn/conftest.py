@@ -94,14 +94,14 @@ class Supervisor:
     def send(self, frame: dict[str, Any]) -> None:
         self._ours.sendall(encode(frame))
 
-    def close(self) -> None:
-        self._ours.close()
+    def vanish(self) -> None:
+        self._ours.shutdown(socket.SHUT_RDWR)
 
     def drive(self) -> dict[str, Any] | None:
         """Answer frames until the turn closes its end; its result."""
         self._thread.start()
         decoder = Decoder()
-        while self._ours.fileno() >= 0 and (data := self._ours.recv(65536)):
+        while data := self._ours.recv(65536):
             for frame in decoder.feed(data):
                 self.frames.append(frame)
                 self._answer(frame)
