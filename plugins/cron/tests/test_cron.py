@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -53,7 +52,7 @@ def test_time_of_day_comes_once_per_local_day(row: dict[str, str]) -> None:
     stamps = instants(parse(row["expr"], zone), row["base"], 6)
     days = [datetime.fromisoformat(s).astimezone(zone).date() for s in stamps]
     assert set(Counter(days).values()) == {1}
-    assert all(later - earlier == timedelta(days=1) for earlier, later in zip(days, islice(days, 1, None), strict=False))
+    assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(days))
 
 
 @pytest.mark.parametrize("minute", range(0, 60, 15))
@@ -85,7 +84,12 @@ def test_extensions_that_are_not_documented_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "first"),
-    [("0 0 L * *", "2026-11-30"), ("0 0 * * 5#2", "2026-11-13"), ("0/15 * * * *", "2026-11-01"), ("0 0 LW * *", "2026-11-30")],
+    [
+        ("0 0 L * *", "2026-11-30"),
+        ("0 0 * * 5#2", "2026-11-13"),
+        ("0/15 * * * *", "2026-11-01"),
+        ("0 0 LW * *", "2026-11-30"),
+    ],
 )
 def test_documented_extensions(text: str, first: str) -> None:
     assert instants(parse(text, UTC), "2026-11-01T00:00:00Z", 1)[0].startswith(first)
@@ -113,9 +117,13 @@ def test_any_text_is_a_rule_or_a_value_error(text: str) -> None:
     assert following is None or following > after
 
 
+EXPRESSIONS = ["30 2 * * *", "0 * * * *", "*/20 1-3 * * *", "15 0 29 2 *", "5 1,2,3 * * 0", "0 */5 1 * *"]
+ODD_ZONES = ["America/New_York", "Australia/Lord_Howe", "Europe/Berlin", "Africa/Casablanca", "Pacific/Apia"]
+
+
 @given(
-    expression=st.sampled_from(["30 2 * * *", "0 * * * *", "*/20 1-3 * * *", "15 0 29 2 *", "5 1,2,3 * * 0", "0 */5 1 * *"]),
-    zone=st.sampled_from(["America/New_York", "Australia/Lord_Howe", "Europe/Berlin", "Africa/Casablanca", "Pacific/Apia"]),
+    expression=st.sampled_from(EXPRESSIONS),
+    zone=st.sampled_from(ODD_ZONES),
     after=st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2035, 1, 1), timezones=st.just(UTC)),
 )
 def test_next_is_later_and_nothing_lies_between(expression: str, zone: str, after: datetime) -> None:
