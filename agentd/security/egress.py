@@ -25,16 +25,30 @@ if TYPE_CHECKING:
     import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
+
+def _nets(text: str) -> list[Network]:
+    return [ipaddress.ip_network(net) for net in text.split()]
+
+
+# The tables are our own: what `is_global` means has changed between patch releases of Python.
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+"""The only space IANA gives out addresses of; all else is special."""
+_SPECIAL_V6 = _nets("2001::/23 2001:db8::/32 2002::/16 3fff::/20")
+"""Protocol assignments (Teredo and ORCHID among them), documentation, 6to4 (which hides an IPv4 address)."""
+_PRIVATE_V6 = _nets("::1/128 fc00::/7")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
-_SITE_LOCAL = ipaddress.IPv6Network("fec0::/10")
-_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_SPECIAL_V4 = _nets(
+    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24"
+    " 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
+)
+_PRIVATE_V4 = _nets("10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16")
 _METADATA = frozenset(
     map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"))
 )
-"""Where clouds hand out credentials to whoever asks; the last three are not link-local."""
+"""Where clouds hand out credentials to whoever asks; only the first is link-local."""
 
 
 class EgressRefused(AgentdError):
@@ -54,7 +68,7 @@ def refusal(address: str, *, allow_private: bool = False) -> str:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return "not an IP address"
-    return next((reason for form in _forms(ip) if (reason := _judge(form, allow_private))), "")
+    return _judge(_real(ip), allow_private)
 
 
 def check_url(url: str, *, schemes: Iterable[str] = ("https", "http")) -> None:
@@ -99,11 +113,13 @@ def transport(
         def __init__(self) -> None:
             self._inner = httpx.AsyncHTTPTransport(verify=verify, trust_env=False)
             # httpx offers no way to set the network backend; a test holds that this attribute is still the one used.
-            self._inner._pool._network_backend = _backend(allow_private, resolve)  # type: ignore[attr-defined]
+            self._inner._pool._network_backend = _backend(allow_private, resolve)
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             if request.extensions.get("sni_hostname"):
                 raise EgressRefused(host=request.url.host, reason="the TLS name may not differ from the URL's")
+            if request.headers.get("host", "") != request.url.netloc.decode("ascii"):
+                raise EgressRefused(host=request.url.host, reason="the Host header may not differ from the URL's")
             check_url(str(request.url))
             return await self._inner.handle_async_request(request)
 
@@ -129,10 +145,12 @@ def _backend(allow_private: bool, resolve: Resolve | None) -> Any:
                     addresses = await vet(host, port, allow_private=allow_private, resolve=resolve)
             except TimeoutError as e:
                 raise httpcore.ConnectTimeout(f"resolving {host} took too long") from e
+            # One address that swallows packets must not use up the time of the others.
+            share = None if timeout is None else timeout / len(addresses)
             failure: Exception | None = None
             for address in addresses:
                 try:
-                    return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+                    return await self._inner.connect_tcp(address, port, share, local_address, socket_options)
                 except (httpcore.ConnectError, httpcore.ConnectTimeout) as e:
                     failure = e
             raise failure or httpcore.ConnectError(f"no address of {host} answers")
@@ -151,23 +169,11 @@ async def _system(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
-def _forms(ip: Address) -> list[Address]:
-    """`ip` and every IPv4 address hidden in it: whichever a router takes it for must be allowed."""
-    forms: list[Address] = [ip]
+def _real(ip: Address) -> Address:
+    """The IPv4 address that a mapped (`::ffff:…`) or NAT64 address leads to, any other as it is."""
     if isinstance(ip, ipaddress.IPv6Address):
-        low = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if ip in _NAT64 or ip in _NAT64_LOCAL:
-            # The well-known prefix itself is global; where it leads is what counts.
-            forms = [low] if ip in _NAT64 else [ip, low]
-        elif ip.ipv4_mapped:
-            forms = [ip.ipv4_mapped]
-        elif ip in _COMPATIBLE and int(ip) > 1:
-            forms = [ip, low]
-        elif ip.sixtofour:
-            forms = [ip, ip.sixtofour]
-        elif ip.teredo:
-            forms = [ip, *ip.teredo]
-    return forms
+        return ip.ipv4_mapped or (ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip)
+    return ip
 
 
 def _judge(ip: Address, allow_private: bool) -> str:
@@ -177,16 +183,9 @@ def _judge(ip: Address, allow_private: bool) -> str:
         return "link-local"
     if ip.is_multicast:
         return "multicast"
-    if ip.is_unspecified:
-        return "unspecified"
-    if ip == ipaddress.IPv4Address(0xFFFFFFFF):
-        return "broadcast"
-    if isinstance(ip, ipaddress.IPv4Address) and int(ip) >> 24 == 0:
-        return "of this network"
-    if ip.is_loopback:
-        return "" if allow_private else "loopback"
-    if ip.is_reserved and not ip.is_private:
-        return "reserved"
-    if ip.is_global and ip not in _SITE_LOCAL:
-        return ""
-    return "" if allow_private else "not globally reachable"
+    private, special = (_PRIVATE_V4, _SPECIAL_V4) if ip.version == 4 else (_PRIVATE_V6, _SPECIAL_V6)
+    if any(ip in net for net in private):
+        return "" if allow_private else "loopback" if ip.is_loopback else "private"
+    if any(ip in net for net in special) or (ip.version == 6 and ip not in _GLOBAL_V6):
+        return "not globally reachable"
+    return ""
