@@ -12,7 +12,7 @@ from agentd.turn import prompt
 from agentd.turn.answer import Answer
 from agentd.turn.channel import Channel
 from agentd.turn.model import Model
-from agentd.turn.rules import Outcome, failed, judge
+from agentd.turn.rules import Outcome, failed, failure, judge
 from agentd.turn.stop import Stop, Stopped
 from agentd.turn.tools import Toolbox
 from agentd.turn.transcript import to_data, unanswered
@@ -58,7 +58,7 @@ class Loop:
         except DeadlineExceeded as e:
             return failed("deadline", e.code, e.message)
         except AgentdError as e:
-            return failed("failed", e.code, e.message)
+            return failure(e)
 
     async def _resume(self) -> Outcome | None:
         """Begin, or take up what an earlier attempt of this turn has left: its calls without an answer are made."""
@@ -80,13 +80,17 @@ class Loop:
         """Why there is no further round: cancelled, deadline, rounds, tokens, in this order."""
         self._stop.check()
         limits = self._work.limits
-        if self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline:
+        if self._late():
             return failed("deadline", "deadline", "the deadline of the run passed")
         if self.rounds >= limits.rounds:
             return failed("exhausted_steps", "budget", f"no answer within {limits.rounds} rounds")
         if limits.tokens is not None and self.tokens_in + self.tokens_out >= limits.tokens:
             return failed("exhausted_tokens", "budget", f"no answer within {limits.tokens} tokens")
         return None
+
+    def _late(self) -> bool:
+        # A timer may wake a little before its time.
+        return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline - 0.001
 
     async def _round(self) -> Outcome | None:
         reply = await self._ask()
@@ -106,6 +110,18 @@ class Loop:
         return None
 
     async def _ask(self) -> ModelReply:
+        """One model call; a provider that cannot do with the schema is asked without it, and the answer checked here."""
+        try:
+            return await self._call()
+        except AgentdError as e:
+            if self._late():
+                raise DeadlineExceeded("the deadline of the run passed") from e
+            if self._schema is None or not _refuses_schema(e):
+                raise
+        self._schema = None
+        return await self._call()
+
+    async def _call(self) -> ModelReply:
         config = self._work.frame.get("model") or {}
         request = ModelRequest(
             model=config.get("model") or "",
@@ -115,16 +131,13 @@ class Loop:
             max_tokens=config.get("max_tokens"),
         )
         self.rounds += 1
-        reply: ModelReply | None = None
-        given_up = False
         try:
-            reply = await self._stop.race(self._model.call(request, deadline=self._deadline), deadline=self._deadline)
+            work = self._model.call(request, self._deadline)
+            reply = await self._stop.race(work, deadline=self._deadline)
         except (Stopped, DeadlineExceeded):
-            given_up = True
+            self._charge(request, None)
             raise
-        finally:
-            if reply is not None or given_up:
-                self._charge(request, reply)
+        self._charge(request, reply)
         return reply
 
     def _charge(self, request: ModelRequest, reply: ModelReply | None) -> None:
@@ -159,3 +172,8 @@ class Loop:
         self._messages.append(message)
         data: dict[str, Any] = to_data(message)
         self._channel.message(data)
+
+
+def _refuses_schema(error: AgentdError) -> bool:
+    """Whether a provider may have refused the call for its schema, as far as its status tells."""
+    return error.fields.get("status") in (400, 422) and not error.fields.get("tool")

@@ -18,7 +18,7 @@ from agentd.turn.channel import Channel
 from agentd.turn.loop import Loop
 from agentd.turn.model import Model, open_model
 from agentd.turn.offers import Servers
-from agentd.turn.rules import Outcome, failed
+from agentd.turn.rules import Outcome, failed, failure
 from agentd.turn.servers import open_servers
 from agentd.turn.stop import Stop, Stopped
 from agentd.turn.tools import Toolbox, routes
@@ -76,7 +76,7 @@ class _Turn:
         except DeadlineExceeded as e:
             return failed("deadline", e.code, e.message)
         except AgentdError as e:
-            return failed("failed", e.code, e.message)
+            return failure(e)
         except Exception as e:
             return failed("failed", "internal", f"{type(e).__name__}: {e}")
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+import importlib
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agentd.ports.model import ModelReply, ModelRequest
+from agentd.builtin import MODULES
+from agentd.errors import PluginError
+from agentd.ports.model import Dialect, DialectSpec, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
     from agentd.turn.channel import Channel
@@ -14,7 +20,7 @@ if TYPE_CHECKING:
 class Model(Protocol):
     """What a turn needs of it (:class:`agentd.intelligence.client.ModelClient`)."""
 
-    async def call(self, request: ModelRequest, *, deadline: float | None = None) -> ModelReply:
+    async def call(self, request: ModelRequest, deadline: float | None = None) -> ModelReply:
         """One answer; `deadline` in monotonic seconds. Raises AgentdError when no endpoint gives one."""
 
     async def close(self) -> None:
@@ -22,5 +28,54 @@ class Model(Protocol):
 
 
 def open_model(work: Work, channel: Channel) -> Model:
-    """The client for the endpoints that the work names."""
-    raise NotImplementedError
+    """The client for the endpoints that the work names. Dials nothing. Raises PluginError for an unknown dialect."""
+    from agentd import net
+    from agentd.intelligence.client import Endpoint, ModelClient
+
+    frame: Mapping[str, Any] = work.frame.get("model") or {}
+    timeout = frame.get("timeout") or 120.0
+    known = ("url", "token", "token_file", "headers", "mock")
+    endpoints = [Endpoint(**{k: e[k] for k in known if e.get(k) is not None}) for e in frame.get("endpoints") or ()]
+    return ModelClient(
+        endpoints,
+        open_dialect(frame.get("dialect") or "openai", frame.get("plugins") or {}),
+        model=frame.get("model") or "",
+        timeout=timeout,
+        headers=frame.get("headers") or {},
+        log=channel.log,
+        clock=_Clock(),
+        net=lambda: net.client(tls_ca=work.frame.get("tls_ca"), timeout=timeout, environ=work.frame.get("env") or {}),
+        content=work.content,
+    )
+
+
+def open_dialect(kind: str, plugins: Mapping[str, Any]) -> Dialect:
+    """The dialect called `kind`: the kernel's own without a search, else an installed plugin's.
+
+    `plugins` is ``{allow, disabled}`` of the configuration.
+    """
+    module = f"agentd.builtin.{kind}"
+    if module in MODULES:
+        specs = list(importlib.import_module(module).agentd_dialects())
+    else:
+        from agentd.plugins import load
+
+        found = load(plugins.get("allow"), plugins.get("disabled") or ())
+        specs = list(found.dialects.values())
+        if kind not in found.dialects:
+            raise PluginError(found.missing("dialects", kind))
+    spec: DialectSpec = next(s for s in specs if s.kind == kind)
+    return spec.make()
+
+
+class _Clock:
+    """The real time, for the client."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentd.errors import AgentdError
 from agentd.ports.model import ModelReply
 
 _PROMISED = frozenset({"tool_calls", "tool-calls", "tool_use", "function_call"})
@@ -25,6 +26,12 @@ def failed(status: str, code: str, message: str, output: Any = None) -> Outcome:
     return Outcome(status=status, output=output, err={"code": code, "message": message})
 
 
+def failure(error: AgentdError) -> Outcome:
+    """The outcome of a turn that `error` ended; its fields go along, such as whether a retry may help."""
+    data = error.to_data()
+    return Outcome(status="failed", err=data if data["fields"] else {"code": error.code, "message": error.message})
+
+
 Meaning = Literal["calls", "answer", "go_on", "ask_again"]
 
 
@@ -43,7 +50,7 @@ def judge(reply: ModelReply, *, asked_again: bool) -> Meaning | Outcome:
         return failed("refused", "filtered", "the provider's content filter withheld the answer", message.text or None)
     if reply.finish == "paused":
         return "go_on"
-    if message.text:
+    if message.text.strip():
         return "answer"
     if reason in _PROMISED or reply.finish == "calls":
         if asked_again:

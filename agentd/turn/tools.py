@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -48,15 +48,20 @@ def routes(
     for schema in internal.schemas(answer):
         found[schema.name] = Route(by="turn", full=schema.name, schema=schema)
     for schema in internals:
-        found[schema.name.replace(".", "_")] = Route(by="supervisor", full=schema.name, schema=_renamed(schema))
+        shown = replace(schema, name=schema.name.replace(".", "_"))
+        found[shown.name] = Route(by="supervisor", full=schema.name, schema=shown)
     for offer in offers:
-        found.setdefault(offer.schema.name, Route(by="mcp", full=offer.full, schema=offer.schema, offer=offer))
+        schema = _renamed(offer.schema, found)
+        found[schema.name] = Route(by="mcp", full=offer.full, schema=schema, offer=offer)
     return _retargeted({n: r for n, r in found.items() if _granted(r, grants)}, grants.overrides)
 
 
-def _renamed(schema: ToolSchema) -> ToolSchema:
-    name = schema.name.replace(".", "_")
-    return ToolSchema(name=name, description=schema.description, parameters=schema.parameters)
+def _renamed(schema: ToolSchema, taken: Container[str]) -> ToolSchema:
+    """`schema` under a name of its own: an internal tool keeps the name that both would have."""
+    name, n = schema.name, 1
+    while name in taken:
+        name, n = f"{schema.name[:58]}_mcp{n}", n + 1
+    return replace(schema, name=name)
 
 
 def _granted(route: Route, grants: Grants) -> bool:

@@ -38,7 +38,7 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self.closed = False
 
-    async def call(self, request: ModelRequest, *, deadline: float | None = None) -> ModelReply:
+    async def call(self, request: ModelRequest, deadline: float | None = None) -> ModelReply:
         self.requests.append(request)
         item = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(item, BaseException):
