@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentd.cli.output import occupy_descriptors, tell
-from agentd.errors import EXIT_CONFIG, EXIT_FAILED, AgentdError, ConfigError, UsageError, exit_code
+from agentd.cli.output import emit, occupy_descriptors, tell
+from agentd.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, AgentdError, ConfigError, UsageError, exit_code
 
 if TYPE_CHECKING:
     from agentd.config.load import Loaded
@@ -26,14 +26,15 @@ def dispatch(args: Sequence[str]) -> int:
     """The exit code of `args`; every deliberate error is told in one line."""
     occupy_descriptors()
     try:
-        if args and not args[0].startswith("-"):
-            return _command(args[0], list(args[1:]))
-        return _main(args)
+        code = _command(args[0], list(args[1:])) if args and not args[0].startswith("-") else _main(args)
     except AgentdError as fault:
         _explain(fault)
-        return exit_code(fault)
+        code = exit_code(fault)
+    except BrokenPipeError:
+        return emit("") or EXIT_FAILED
     except KeyboardInterrupt:
-        return EXIT_FAILED
+        code = EXIT_FAILED
+    return emit("") or code if code == EXIT_OK else code
 
 
 def _command(name: str, rest: list[str]) -> int:

@@ -22,7 +22,13 @@ def read(environ: Mapping[str, str], table: Table) -> tuple[list[Setting], list[
 
     The long name beats the short one, ``AGENTD_`` beats ``AGENT_``, an empty value is unset.
     """
-    settings = [Setting("env", name, path, environ[name]) for path, name in _named(environ, table)]
+    settings: list[Setting] = []
+    for path, name in _named(environ, table):
+        if _adds(path, name):
+            parts = [part.strip() for part in environ[name].split(",") if part.strip()]
+            settings += [Setting("env", name, path, part, adds=True) for part in parts]
+        else:
+            settings.append(Setting("env", name, path, environ[name]))
     settings.sort(key=lambda s: s.path.count("."))
     return settings + list(_tokens(environ)), list(_near_misses(environ, table))
 
@@ -42,9 +48,11 @@ def _named(environ: Mapping[str, str], table: Table) -> Iterator[tuple[str, str]
             yield path, name
 
 
-def adds(path: str, name: str) -> bool:
-    """Whether the variable is the short one of a repeatable flag."""
-    return any(alias.adds and alias.path == path and name.endswith(f"_{alias.env}") for alias in ALIASES)
+def _adds(path: str, name: str) -> bool:
+    """Whether the variable is the short one of a repeatable flag: ``AGENTD_MCP=a=https://…,b=https://…``."""
+    return any(
+        alias.adds and alias.path == path and name in (f"AGENTD_{alias.env}", f"AGENT_{alias.env}") for alias in ALIASES
+    )
 
 
 def _tokens(environ: Mapping[str, str]) -> Iterator[Setting]:

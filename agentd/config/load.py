@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentd.config import dotenv, env, files, flags, settings, vars
+from agentd.config import checks, dotenv, env, files, flags, settings, vars, workflows
 from agentd.config.compose import compose
 from agentd.config.document import Document
 from agentd.config.files import Tree
@@ -86,12 +86,16 @@ def load(
 
     if not explicit:
         findings += files.relaxations(tree, [option.at for option in table.options if option.relaxes])
+    findings += checks.inline_credentials(tree, tree.value, table)
     literals = Literals()
     given, near = env.read(outer, table)
     findings += near + settings.apply([*given, *invocation.settings], tree, table, literals)
-    value, unknown = vars.substitute(tree.value)
+    value, unreadable = workflows.expand(tree.value, where)
+    value, unknown = vars.substitute(value)
     document, invalid = validate(tree, value, model)
-    findings += unknown + invalid
+    findings += unreadable + unknown + invalid
+    if document is not None:
+        findings += checks.check(document, plugins)
 
     loaded = Loaded(
         invocation=invocation,

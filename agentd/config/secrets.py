@@ -23,8 +23,13 @@ _LIMIT = 1 << 20
 
 
 def credential_name(name: str) -> bool:
-    """Whether a header or field of this name holds a credential; more rather than fewer do."""
+    """Whether a header or a field of an auth scheme by this name holds a credential; more rather than fewer do."""
     return bool(_CREDENTIAL.search(name))
+
+
+def credential_place(at: Where) -> bool:
+    """Whether a path names a credential-shaped header or field of an auth scheme."""
+    return ("headers" in at[:-1] or "auth" in at[:-1]) and credential_name(str(at[-1]))
 
 
 def is_reference(value: Any) -> bool:
@@ -38,14 +43,13 @@ class Literals:
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
 
-    def hide(self, value: Any, *, secret: bool, name: str, source: str) -> Any:
-        """`value` with each literal credential replaced by a reference to it."""
+    def hide(self, value: Any, at: Where, *, secret: bool, source: str) -> Any:
+        """`value` with each literal credential replaced by a reference to it; `source` is who gave it."""
         if isinstance(value, dict):
-            return {
-                k: self.hide(v, secret=secret or credential_name(k), name=k, source=f"{source}.{k}")
-                for k, v in value.items()
-            }
-        if isinstance(value, str) and value and (secret or credential_name(name)) and not is_reference(value):
+            return {k: self.hide(v, (*at, k), secret=secret, source=f"{source}.{k}") for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.hide(v, (*at, i), secret=secret, source=f"{source}.{i}") for i, v in enumerate(value)]
+        if isinstance(value, str) and value and (secret or credential_place(at)) and not is_reference(value):
             label = source.lstrip("-")
             self._values[label] = value
             return f"{{{{secret:{label}}}}}"

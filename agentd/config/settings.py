@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agentd.config.files import Tree
 from agentd.config.findings import Finding
-from agentd.config.paths import ALIASES, Alias, Option, Table
+from agentd.config.paths import Option, Table
 from agentd.config.secrets import Literals
 from agentd.config.shapes import Shape, coerce, from_text
 from agentd.config.syntax import Where
@@ -48,7 +48,7 @@ def _apply(setting: Setting, option: Option, tree: Tree, literals: Literals) -> 
     at: Where = (*option.at, setting.key) if setting.key else option.at
     shape = (option.shape.item or Shape("any", "a value")) if setting.key else option.shape
     value = _coerced(setting.text, shape)
-    value = literals.hide(value, secret=option.secret, name=setting.key or option.at[-1], source=setting.name)
+    value = literals.hide(value, at, secret=option.secret, source=setting.name)
     if option.replaces:
         _make_room(tree.value, option)
     if isinstance(value, dict) and shape.kind == "object":
@@ -108,8 +108,3 @@ def _add(setting: Setting, option: Option, tree: Tree, source: str) -> None:
     tree.set(option.at, [*kept, element], source)
     tree.sources.update(marks)
     tree.sources[(*option.at, len(kept))] = source
-
-
-def alias_of(path: str) -> Alias | None:
-    """The short flag of a path."""
-    return next((alias for alias in ALIASES if alias.path == path), None)

@@ -61,5 +61,6 @@ def _check_forms(text: str, at: Where, findings: list[Finding]) -> None:
         return
     for found in _ANY.findall(text):
         if not REFERENCE.fullmatch(found) or REFERENCE.fullmatch(found)["name"] == "":  # type: ignore[index]
-            wrong = f"unknown reference {found}: expected {{{{secret:NAME}}}}, {{{{secret-file:PATH}}}} or {{{{config.NAME}}}}"
+            known = "{{secret:NAME}}, {{secret-file:PATH}} or {{config.NAME}}"
+            wrong = f"unknown reference {found}: expected {known}"
             findings.append(Finding("error", dotted(at), wrong))

@@ -1,0 +1,34 @@
+"""Whether an instance is a job or a daemon, and how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from agentd.config.document import Document
+    from agentd.plugins import PluginSet
+
+
+def shape(document: Document, plugins: PluginSet) -> Literal["job", "daemon"]:
+    """`lifecycle.run_until`; `auto` is a daemon when a start node lives long."""
+    if document.lifecycle.run_until != "auto":
+        return "job" if document.lifecycle.run_until == "idle" else "daemon"
+    for definition in document.workflows:
+        steps = definition.get("steps")
+        for step in steps.values() if isinstance(steps, dict) else ():
+            kind = step.get("kind") if isinstance(step, dict) else None
+            spec = plugins.start_nodes.get(kind) if isinstance(kind, str) else None
+            if spec is not None and spec.lifetime == "long":
+                return "daemon"
+    return "job"
+
+
+def store_kind(document: Document, plugins: PluginSet) -> str:
+    """The kind of store in use: the chosen one, else by the shape."""
+    return document.store.kind or ("file" if shape(document, plugins) == "daemon" else "none")
+
+
+def instance(document: Document, environ: Mapping[str, str]) -> str:
+    """The durable identity."""
+    return document.agent.name or environ.get("AGENT_POD_NAME") or environ.get("HOSTNAME") or "agentd"
