@@ -1,0 +1,180 @@
+"""The asynchronous side: one writer thread, group commit.
+
+Commits of one turn of the loop, and whatever queued while a commit ran, are one transaction and one flush. A waiter
+is resolved only when its transaction is on disk. Reads go through the same thread, so they see every earlier write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from agentd.errors import StoreError
+from agentd.ports.store import Delete, Envelope, Page, Put, Write
+from agentd_store_file.ledger import Ledger, Row
+
+T = TypeVar("T")
+_PAGE = 1000
+_BATCH_BYTES = 16 << 20  # of one transaction: the log must hold it whole
+
+Unit = tuple[list[Row], asyncio.Future[None]]
+Units = list[Unit]
+Question = tuple[Callable[[], Any], asyncio.Future[Any]]
+Job = Units | Question | None
+"""Units to commit, something to read, or None to end."""
+
+
+class FileStore:
+    """:class:`agentd.ports.store.Store` over a :class:`~agentd_store_file.ledger.Ledger` in a thread of its own."""
+
+    def __init__(self, *, readonly: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._readonly = readonly
+        self._turn: Units = []  # commits of this turn of the loop
+        self._queue: SimpleQueue[Job] = SimpleQueue()
+        self._ledger: Ledger
+        self._thread: threading.Thread
+        self._ended = self._loop.create_future()
+
+    @classmethod
+    async def open(cls, root: Path, *, readonly: bool = False) -> FileStore:
+        """Start the writer and open the ledger there. Raises StoreError, StoreCorrupt."""
+        store = cls(readonly=readonly)
+        opened: asyncio.Future[None] = store._loop.create_future()
+        store._thread = threading.Thread(target=store._work, args=(root, opened), name="agentd-store", daemon=True)
+        store._thread.start()
+        await opened
+        return store
+
+    @property
+    def flushes(self) -> int:
+        """Transactions committed, each one flush."""
+        return self._ledger.flushes
+
+    async def put(self, key: str, seq: int, envelope: Envelope) -> None:
+        await self.commit([Put(key, seq, envelope)])
+
+    async def delete(self, key: str) -> None:
+        await self.commit([Delete(key)])
+
+    def commit(self, writes: Sequence[Write]) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = self._loop.create_future()
+        if self._readonly:
+            future.set_exception(StoreError("this view of the store is for reading only"))
+            return future
+        turn = self._turn
+        turn.append(([_row(write) for write in writes], future))
+        if len(turn) == 1:
+            self._loop.call_soon(self._hand_over)
+        return future
+
+    def _hand_over(self) -> None:
+        if self._turn:
+            turn, self._turn = self._turn, []
+            self._queue.put(turn)
+
+    async def get(self, key: str) -> Envelope | None:
+        text = await self._ask(lambda: self._ledger.get(key))
+        return None if text is None else json.loads(text)
+
+    async def list(self, prefix: str, after: str | None = None, limit: int = 1000) -> list[str]:
+        return await self._ask(lambda: self._ledger.keys(prefix, after, limit))
+
+    async def scan(self, prefix: str) -> AsyncIterator[Page]:
+        after: str | None = None
+        while page := await self._ask(lambda: self._ledger.page(prefix, after, _PAGE)):  # noqa: B023 asked at once
+            yield [(key, json.loads(text)) for key, text in page]
+            after = page[-1][0]
+
+    def _ask(self, question: Callable[[], T]) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._hand_over()
+        self._queue.put((question, future))
+        return future
+
+    async def close(self) -> None:
+        """Commit what was taken, close the ledger, end the thread."""
+        self._hand_over()
+        self._queue.put(None)
+        await asyncio.shield(self._ended)
+        self._thread.join()
+
+    # -- the thread --
+
+    def _work(self, root: Path, opened: asyncio.Future[None]) -> None:
+        try:
+            self._ledger = Ledger.open(root, readonly=self._readonly)
+        except BaseException as error:
+            self._tell([(opened, error)])
+            return
+        self._tell([(opened, None)])
+        try:
+            job = self._queue.get()
+            while job is not None:
+                if isinstance(job, list):
+                    job = self._commit(job)
+                else:
+                    self._answer(*job)
+                    job = self._queue.get()
+        finally:
+            self._ledger.close()
+            self._tell([(self._ended, None)])
+
+    def _commit(self, units: Units) -> Job:
+        """Commit `units` and all that queued behind them, up to the next other job, which is returned."""
+        behind: Job = units
+        while isinstance(behind, list) and not self._queue.empty():
+            behind = self._queue.get()
+            if isinstance(behind, list):
+                units += behind
+        for batch in _batches(units):
+            results = self._ledger.apply([rows for rows, _ in batch])
+            self._tell([(future, error) for (_, future), error in zip(batch, results, strict=True)])
+        return self._queue.get() if isinstance(behind, list) else behind
+
+    def _answer(self, question: Callable[[], Any], future: asyncio.Future[Any]) -> None:
+        try:
+            result, error = question(), None
+        except BaseException as raised:
+            result, error = None, raised
+        self._tell([(future, error)], result)
+
+    def _tell(self, settled: Sequence[tuple[asyncio.Future[Any], BaseException | None]], result: Any = None) -> None:
+        """Resolve many futures with one call into the loop."""
+        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            self._loop.call_soon_threadsafe(_resolve, settled, result)
+
+
+def _row(write: Write) -> Row:
+    if isinstance(write, Delete):
+        return write.key
+    return write.key, write.seq, write.text or json.dumps(write.envelope, separators=(",", ":"))
+
+
+def _batches(units: Units) -> Iterator[Units]:
+    batch: Units = []
+    size = 0
+    for unit in units:
+        batch.append(unit)
+        size += sum(len(row[2]) if isinstance(row, tuple) else 0 for row in unit[0])
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _resolve(settled: Sequence[tuple[asyncio.Future[Any], BaseException | None]], result: Any) -> None:
+    for future, error in settled:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
