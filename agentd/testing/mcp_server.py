@@ -91,7 +91,8 @@ class McpServer:
 
     def start(self) -> None:
         """Listen; the port of an earlier start is kept, its sessions are not."""
-        listener = socket.socket()
+        # The protocol is named because asyncio sets TCP_NODELAY only on sockets that name it: 40 ms a call without.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
         listener.listen(64)
