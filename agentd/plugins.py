@@ -10,7 +10,7 @@ the configuration needs it, which :meth:`PluginSet.missing` then explains.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
 import json
 import os
 import signal
@@ -148,7 +148,6 @@ def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -
     collected: list[tuple[Origin, Contribution]] = [
         (Origin(name.rpartition(".")[2], "agentd", __version__), contribution(importlib.import_module(name)))
         for name in MODULES
-        if importlib.util.find_spec(name)
     ]
     reserved = {key: origin for origin, specs in collected for key in specs}
     installed: list[Installed] = []

@@ -69,7 +69,11 @@ def test_a_plugin_imports_only_what_is_promised_and_no_other_plugin(path: Path) 
             assert any(module == p or module.startswith(p + ".") for p in PUBLIC[1:]) or module == "agentd.__version__"
 
 
-@pytest.mark.parametrize("path", [p for p in PLUGINS + BUILTIN if p.name != "__main__.py"], ids=named)
+ENTRIES = [p for p in PLUGINS if p.stem == "__init__" or p.parent.parent.name == "plugins"]
+"""The modules that are imported whether or not the plugin is used."""
+
+
+@pytest.mark.parametrize("path", ENTRIES + BUILTIN, ids=named)
 def test_a_plugin_imports_nothing_heavy_at_the_top(path: Path) -> None:
     allowed = {*sys.stdlib_module_names, "pydantic", "agentd", *OWN} - {"asyncio", "sqlite3"}
     heavy = {m for m in imports(tree(path), deep=False) if m.partition(".")[0] not in allowed}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,9 @@ from agentd.errors import Conflict
 from agentd.hookspecs import hookimpl
 from agentd.ports.host import Host
 from agentd.ports.store import Delete, Envelope, Page, Put, StoreSpec, Write
+
+if TYPE_CHECKING:
+    import asyncio
 
 _PAGE = 1000
 
@@ -57,6 +60,8 @@ class MemoryStore:
         self._records.pop(key, None)
 
     def commit(self, writes: Sequence[Write]) -> asyncio.Future[None]:
+        import asyncio
+
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             self._apply(writes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd.errors import EXIT_OK, UsageError
@@ -48,30 +48,36 @@ def as_data(plugins: PluginSet) -> dict[str, Any]:
 
 
 def as_table(plugins: PluginSet) -> str:
-    """For people: a line each, reasons and contested kinds in words."""
-    rows = [("PLUGIN", "FROM", "STATE", "CONTRIBUTES"), ("-", "agentd itself", "built in", _words(_builtin(plugins)))]
+    """For people: a line for each plugin and each hook it uses; reasons and contested kinds in words."""
+    rows = [("PLUGIN", "FROM", "STATE", "CONTRIBUTES")]
+    rows += _rows("-", "agentd itself", "built in", _words(_builtin(plugins)))
     for p in plugins.installed:
-        rows.append((p.name, f"{p.dist} {p.version}", p.state, p.reason or _words(p.kinds)))
+        rows += _rows(p.name, f"{p.dist} {p.version}", p.state, [p.reason] if p.reason else _words(p.kinds))
     for slot, kind in sorted(plugins.contested):
-        rows.append(("", "", "contested", plugins.missing(slot, kind)))
+        rows += _rows("", "", "contested", [plugins.missing(slot, kind)])
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ("  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in rows)
     return "".join(_printable(line).rstrip() + "\n" for line in lines)
+
+
+def _rows(name: str, origin: str, state: str, last: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    first, *others = last or [""]
+    return [(name, origin, state, first), *(("", "", "", other) for other in others)]
 
 
 def _builtin(plugins: PluginSet) -> list[Key]:
     return [key for key, origin in plugins.origins.items() if origin.dist == "agentd"]
 
 
-def _by_slot(keys: list[Key] | tuple[Key, ...]) -> dict[str, list[str]]:
+def _by_slot(keys: Sequence[Key]) -> dict[str, list[str]]:
     slots: dict[str, list[str]] = {}
     for slot, kind in sorted(keys):
         slots.setdefault(slot, []).append(kind)
     return slots
 
 
-def _words(keys: list[Key] | tuple[Key, ...]) -> str:
-    return "; ".join(f"{slot.replace('_', ' ')}: {', '.join(kinds)}" for slot, kinds in _by_slot(keys).items())
+def _words(keys: Sequence[Key]) -> list[str]:
+    return [f"{slot.replace('_', ' ')}: {', '.join(kinds)}" for slot, kinds in _by_slot(keys).items()]
 
 
 def _printable(line: str) -> str:
