@@ -142,8 +142,9 @@ class Telemetry:
         if core.strict:
             vocabulary.require(event, fields)
         known = vocabulary.EVENTS.get(event)
-        level = level or (known.level if known else "info")
-        if vocabulary.LEVELS.get(level, 20) < core.threshold:
+        if level not in vocabulary.LEVELS:
+            level = known.level if known else "info"
+        if vocabulary.LEVELS[level] < core.threshold:
             return
         own: dict[str, Any] = {}
         if dur_ms is not None:
@@ -168,8 +169,8 @@ class Telemetry:
         dur_ms = fields.pop("dur_ms", None)
         if not isinstance(dur_ms, int | float):
             dur_ms = None
-        level = frame.get("level")
-        self(str(frame.get("event", "")), level=level if level in vocabulary.LEVELS else None,
+        level = str(frame.get("level"))
+        self(str(frame.get("event", "")), level=level,
              msg=str(frame.get("msg") or ""), dur_ms=dur_ms, **fields)  # fmt: skip
 
     def notice(self, lost: int) -> str:

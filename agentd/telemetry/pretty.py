@@ -7,6 +7,7 @@ with them.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -126,7 +127,6 @@ class PrettyView:
 
 def for_terminal(fd: int, environ: Mapping[str, str], *, verbose: bool = False) -> PrettyView:
     """The view for the descriptor `fd`."""
-    import os
     import shutil
 
     ansi = os.isatty(fd) and environ.get("TERM") != "dumb" and not environ.get("NO_COLOR")
@@ -135,8 +135,6 @@ def for_terminal(fd: int, environ: Mapping[str, str], *, verbose: bool = False) 
 
 def wanted(log_format: str, fd: int) -> bool:
     """Whether `observability.log_format` asks for this view: on a terminal only, JSON for everything else."""
-    import os
-
     return log_format != "json" and os.isatty(fd)
 
 

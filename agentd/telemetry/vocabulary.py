@@ -178,3 +178,19 @@ def markdown() -> str:
         fields = ", ".join((*e.fields, *(f"{c}\\*" for c in e.content), *(("…",) if e.open else ())))
         rows.append(f"| `{e.name}` | {e.level} | {fields} | {e.help} |")
     return "\n".join(rows) + "\n"
+
+
+def _rewrite(path: str) -> None:
+    """Put the table between the marks of the document at `path`."""
+    from pathlib import Path
+
+    document = Path(path)
+    head, mark, rest = document.read_text().partition("<!-- events -->\n")
+    tail = rest.partition("<!-- /events -->")[2]
+    document.write_text(f"{head}{mark}\n{markdown()}\n<!-- /events -->{tail}")
+
+
+if __name__ == "__main__":
+    import sys
+
+    _rewrite(sys.argv[1])

@@ -46,7 +46,7 @@ class LineWriter:
         self._torn = False
         self._gone = False
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: a signal handler may log while its thread is inside `put`
         self._wake = threading.Condition(self._lock)
         self._settled = threading.Condition(self._lock)
 

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from agentd.security.redaction import Redactor, secret_name
 
 
-@pytest.mark.parametrize("name", ["token", "api_key", "X-Api-Key", "apiKey", "Authorization", "clientSecret", "password",
-                                  "db.password", "AGENTD_INTELLIGENCE_TOKEN", "Set-Cookie", "private-key"])  # fmt: skip
+@pytest.mark.parametrize("name", ["token", "api_key", "X-Api-Key", "apiKey", "Authorization", "clientSecret",
+                                  "password", "db.password", "AGENTD_INTELLIGENCE_TOKEN", "Set-Cookie",
+                                  "private-key"])  # fmt: skip
 def test_names_of_credentials(name: str) -> None:
     assert secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["tokens", "tokens_in", "max_tokens", "token_file", "claim_key", "key", "keyed", "monkey",
-                                  "idempotency_key", "secret_count", "lease_id", "author"])  # fmt: skip
+@pytest.mark.parametrize("name", ["tokens", "tokens_in", "max_tokens", "token_file", "claim_key", "key", "keyed",
+                                  "monkey", "idempotency_key", "secret_count", "lease_id", "author"])  # fmt: skip
 def test_names_that_only_sound_like_it(name: str) -> None:
     assert not secret_name(name)
 
@@ -50,7 +51,9 @@ def test_values_by_the_name_of_their_field() -> None:
     }  # fmt: skip
 
 
-@given(st.text(min_size=4, max_size=40).filter(lambda s: len(s.strip()) >= 4), st.text(max_size=20), st.text(max_size=20))
+@given(
+    st.text(min_size=4, max_size=40).filter(lambda s: len(s.strip()) >= 4), st.text(max_size=20), st.text(max_size=20)
+)
 def test_a_registered_secret_is_hidden_in_values_and_in_their_json(secret: str, before: str, after: str) -> None:
     secret = secret.strip()
     redactor = Redactor([secret])
