@@ -110,7 +110,7 @@ class Loop:
         return None
 
     async def _ask(self) -> ModelReply:
-        """One model call; a provider that cannot do with the schema is asked without it, and the answer checked here."""
+        """One model call; a provider that refuses the schema is asked without it, and the answer is checked here."""
         try:
             return await self._call()
         except AgentdError as e:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -185,3 +187,114 @@ def never() -> Callable[[], Any]:
         await asyncio.Event().wait()
 
     return wait
+
+
+class Loopback:
+    """A server on loopback that answers each POST with what `answer(path, body)` gives: status and a JSON body."""
+
+    def __init__(self, answer: Callable[[str, Any], tuple[int, Any]]) -> None:
+        outer = self
+        self.requests: list[Any] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                outer.requests.append(body)
+                status, reply = answer(self.path, body)
+                data = b"" if reply is None else json.dumps(reply).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_GET(self) -> None:
+                self.send_error(405)
+
+            do_DELETE = do_GET
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def replayed(steps: Sequence[Any], then: str) -> Callable[[str, Any], tuple[int, Any]]:
+    """The answers of a replay file: one step a request, the last one for ever."""
+    left = list(steps)
+
+    def answer(_path: str, _body: Any) -> tuple[int, Any]:
+        step = left.pop(0) if len(left) > 1 else left[0]
+        return step.get("status", 200), step["json"]
+
+    return answer
+
+
+def scripted(scenario: Any) -> Callable[[str, Any], tuple[int, Any]]:
+    """An MCP server of the session family that lists the tools of `scenario` and answers calls as it says."""
+
+    def answer(_path: str, body: Any) -> tuple[int, Any]:
+        method, number = body.get("method"), body.get("id")
+        if number is None:
+            return 202, None
+        if method == "initialize":
+            version = body["params"]["protocolVersion"]
+            about = {"name": "scripted", "version": "1"}
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+        elif method == "tools/list":
+            result = {"tools": scenario["pages"][0]["tools"]}
+        elif method == "tools/call":
+            calls = scenario.get("calls", {})
+            result = (calls.get(body["params"]["name"]) or calls["*"])[0]["result"]
+        else:
+            return 200, {"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "Method not found"}}
+        return 200, {"jsonrpc": "2.0", "id": number, "result": result}
+
+    return answer
+
+
+class Real:
+    """A turn with the real clients against loopback servers."""
+
+    def __init__(self, supervisor: Supervisor, model: Loopback, mcp: Loopback) -> None:
+        self.supervisor, self.result = supervisor, supervisor.result
+        self.requests: list[Any] = model.requests
+        self.calls = [r["params"] for r in mcp.requests if r.get("method") == "tools/call"]
+
+
+@pytest.fixture
+def play() -> Iterator[Callable[..., Real]]:
+    """``play(steps, scenario, **work)`` runs a turn against a replayed model and a scripted MCP server `fs`."""
+    opened: list[Loopback] = []
+
+    def go(steps: Any, scenario: Any, *, on: Any = None, dialect: str = "openai", **work: Any) -> Real:
+        model, mcp = Loopback(replayed(steps["steps"], "last")), Loopback(scripted(scenario))
+        opened.extend([model, mcp])
+        frame = {
+            "t": "work",
+            "run": "r1",
+            "step": "s1",
+            "turn": "t1",
+            "instruction": "Use the tools, then answer.",
+            "model": {"model": "m", "dialect": dialect, "endpoints": [{"url": f"{model.url}/v1"}]},
+            "servers": [{"name": "fs", "endpoint": f"{mcp.url}/mcp"}],
+            "meta": {"run_id": "r1", "instance": "me"},
+        }
+        supervisor = Supervisor({**frame, **work}, on or {})
+        supervisor.drive()
+        return Real(supervisor, model, mcp)
+
+    yield go
+    for server in opened:
+        server.close()
