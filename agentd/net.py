@@ -72,9 +72,9 @@ class Routes:
         found = self._transports.get((proxy, secure))
         if found is None:
             limits = httpx.Limits(keepalive_expiry=_KEEP_ALIVE)
-            wanted = secure or (proxy or "").startswith("https:")
-            trust = tls_context(self._tls_ca, self._environ.get("SSL_CERT_FILE")) if wanted else None
-            via = None if proxy is None else httpx.Proxy(proxy, ssl_context=trust)
+            guarded = (proxy or "").startswith("https:")
+            trust = tls_context(self._tls_ca, self._environ.get("SSL_CERT_FILE")) if secure or guarded else None
+            via = None if proxy is None else httpx.Proxy(proxy, ssl_context=trust if guarded else None)
             found = httpx.AsyncHTTPTransport(verify=trust or False, proxy=via, limits=limits, trust_env=False)
             self._transports[proxy, secure] = found
         return found

@@ -10,12 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agentd.hookspecs import hookimpl
 from agentd.intelligence import sse, wire
-from agentd.intelligence.faults import BAD_GATEWAY, fault_of
+from agentd.intelligence.faults import bad_gateway, fault_of, read_text
 from agentd.ports.model import (
     DialectSpec,
     Finish,
     Message,
-    ModelFault,
     ModelReply,
     ModelRequest,
     ToolCall,
@@ -66,17 +65,8 @@ class OpenAI:
         return WireRequest(url=_url(endpoint), headers=headers, body=wire.to_bytes(body))
 
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelReply:
-        try:
-            text = wire.decode(body)
-        except UnicodeDecodeError as e:
-            raise ModelFault("the answer is no UTF-8", kind="retry", status=BAD_GATEWAY) from e
-        if status < 300 and sse.is_stream(text):
-            payload = _fold(text)
-        else:
-            try:
-                payload = wire.parse(text)
-            except ValueError:
-                payload = None
+        text = read_text(body)
+        payload = _fold(text) if status < 300 and sse.is_stream(text) else wire.parse_or_none(text)
         choice = _choice(payload) if status < 300 else None
         if choice is None:
             raise fault_of(status, _complaint(payload), text, self._tools)
@@ -222,17 +212,16 @@ def _fold(text: str) -> dict[str, Any]:
     for event in sse.events(text):
         if event.data.strip() == "[DONE]":
             break
-        try:
-            chunk = wire.parse(event.data)
-        except ValueError as e:
-            raise ModelFault("an event of the stream is no JSON", kind="retry", status=BAD_GATEWAY) from e
+        chunk = wire.parse_or_none(event.data)
+        if chunk is None:
+            raise bad_gateway("an event of the stream is no JSON")
         if event.name == "error" or wire.mapping(chunk).get("error"):
             raise fault_of(200, chunk, event.data)
         if _choice(chunk) is not None:
             return wire.mapping(chunk)
         fold.add(wire.mapping(chunk))
     if fold.reason is None:
-        raise ModelFault("the stream ended before the answer did", kind="retry", status=BAD_GATEWAY)
+        raise bad_gateway("the stream ended before the answer did")
     return fold.payload()
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from agentd.errors import IntelligenceUnavailable
 from agentd.intelligence import retry
 from agentd.intelligence.breaker import Breaker
-from agentd.intelligence.transport import MAX_BODY, Answer, post
+from agentd.intelligence.transport import MAX_BODY, Answer, Unreachable, post
 from agentd.ports.auth import Auth, OutboundRequest
 from agentd.ports.model import Dialect, ModelFault, ModelReply, ModelRequest, WireRequest
 
@@ -37,7 +37,10 @@ class Endpoint:
     @property
     def host(self) -> str:
         """All that logs and errors may say of the URL."""
-        return urlsplit(self.url).hostname or "?"
+        try:
+            return urlsplit(self.url).hostname or "?"
+        except ValueError:
+            return "?"
 
     def credential(self) -> str | None:
         """The token, as it is now. Raises :class:`ModelFault` when its file cannot be read."""
@@ -151,7 +154,7 @@ class ModelClient:
 
     def _again(self, fault: ModelFault) -> bool:
         """Whether the same endpoint is worth another attempt. A connection that fails is, when there is no other."""
-        return fault.kind == "retry" or (fault.status == 0 and len(self._endpoints) == 1)
+        return fault.kind == "retry" or (isinstance(fault, Unreachable) and len(self._endpoints) == 1)
 
     def _may_wait(self, wait: float, deadline: float | None) -> bool:
         return wait <= retry.MAX_WAIT and wait < self._left(deadline)
@@ -192,12 +195,15 @@ class ModelClient:
         return round((self._clock.monotonic() - started) * 1000)
 
     async def _exchange(self, endpoint: Endpoint, request: ModelRequest, within: float) -> ModelReply:
-        wire = self._dialect.write(endpoint.url, request)
+        try:
+            wire = self._dialect.write(endpoint.url, request)
+        except ValueError as e:
+            raise ModelFault(f"the request cannot be written: {e}", kind="fatal") from e
         try:
             async with asyncio.timeout(max(within, 0.0)):
                 answer = await self._send(endpoint, wire)
         except TimeoutError:
-            raise ModelFault(f"no answer within {within:.0f} s", kind="failover", status=0) from None
+            raise ModelFault(f"no answer within {within:.0f} s", kind="failover") from None
         try:
             return self._dialect.read(answer.status, answer.headers, answer.body)
         except ModelFault as fault:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from agentd.intelligence import wire
 from agentd.intelligence.wire import mapping
 from agentd.ports.model import ModelFault
 
@@ -44,6 +45,19 @@ def kind_of(status: int, error: Any = None) -> Kind:
     if status in (408, 429) or status >= 500:
         return "retry"
     return "failover" if status < 400 else "fatal"
+
+
+def read_text(body: bytes) -> str:
+    """The text of an answer. Raises :class:`ModelFault` for what is no UTF-8."""
+    try:
+        return wire.decode(body)
+    except UnicodeDecodeError as e:
+        raise bad_gateway("the answer is no UTF-8") from e
+
+
+def bad_gateway(why: str) -> ModelFault:
+    """The fault of an answer that cannot be one: worth a retry."""
+    return ModelFault(why, kind="retry", status=BAD_GATEWAY)
 
 
 def fault_of(status: int, payload: Any, text: str = "", tools: Iterable[str] = ()) -> ModelFault:

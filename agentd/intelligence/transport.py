@@ -28,6 +28,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class Unreachable(ModelFault):
+    """The endpoint refused or dropped the connection: nothing was answered."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="failover")
+
+
 class _Stale(Exception):
     """A pooled connection turned out to be dead before anything came back on it."""
 
@@ -66,19 +73,21 @@ async def _exchange(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
     except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as e:
         if not dialled:
             raise _Stale from e
-        raise _unreachable(f"the connection was lost before an answer ({type(e).__name__})") from e
+        raise Unreachable(f"the connection was lost before an answer ({type(e).__name__})") from e
     except httpx.TimeoutException as e:
-        raise _unreachable(f"timed out ({type(e).__name__})") from e
+        raise _timed_out(e) from e
     except httpx.ProxyError as e:
-        raise _unreachable("the proxy refused the connection") from e
-    except (httpx.HTTPError, httpx.InvalidURL, ConfigError, OSError, ValueError) as e:
-        raise _unreachable(f"cannot connect: {e}" if str(e) else f"cannot connect ({type(e).__name__})") from e
+        raise Unreachable("the proxy refused the connection") from e
+    except ConfigError as e:
+        raise ModelFault(e.message, kind="fatal") from e
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as e:
+        raise Unreachable(f"cannot connect: {e}" if str(e) else f"cannot connect ({type(e).__name__})") from e
     try:
         return Answer(
             response.status_code, {k.lower(): v for k, v in response.headers.items()}, await _read(response, limit)
         )
     except httpx.TimeoutException as e:
-        raise _unreachable("timed out in the middle of the answer") from e
+        raise _timed_out(e) from e
     except (httpx.HTTPError, OSError) as e:
         raise _broken(f"the answer broke off ({type(e).__name__})") from e
     finally:
@@ -121,8 +130,8 @@ async def _unpack(chunks: AsyncIterator[bytes], limit: int) -> bytes:
 
 
 def _broken(why: str) -> ModelFault:
-    return ModelFault(why, kind="retry", status=0)
+    return ModelFault(why, kind="retry")
 
 
-def _unreachable(why: str) -> ModelFault:
-    return ModelFault(why, kind="failover", status=0)
+def _timed_out(error: Exception) -> ModelFault:
+    return ModelFault(f"timed out ({type(error).__name__})", kind="failover")

@@ -49,6 +49,14 @@ def parse(text: str) -> Json:
         raise ValueError("nested too deeply") from None
 
 
+def parse_or_none(text: str) -> Json:
+    """`text` as JSON, None where it is none."""
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
 def read_arguments(value: Json) -> tuple[dict[str, Any] | None, str | None]:
     """The arguments of a tool call as ``(object, None)``, or ``(None, why not)``.
 
