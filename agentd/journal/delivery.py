@@ -79,6 +79,9 @@ class Delivery:
         """Take one unit. `done` is never called before this returns."""
         self._number += 1
         unit = Unit(self._number, writes, done, self._clock.monotonic())
+        if not writes:
+            self._soon(unit, None)
+            return
         if self.health is Health.OK or self.health is Health.FAILING:
             if self._retrying:
                 self._held.append(unit)

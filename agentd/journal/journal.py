@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from agentd.errors import AgentdError
 from agentd.journal.delivery import Delivery, Done, Health
@@ -140,6 +140,10 @@ class Journal:
             await self._clock.sleep(HEARTBEAT)
             self.write([("manifest", "instance", self._manifest)], lambda error: None)
 
+    @overload
+    def write(self, records: Sequence[Record]) -> asyncio.Future[None]: ...
+    @overload
+    def write(self, records: Sequence[Record], callback: Done) -> None: ...
     def write(self, records: Sequence[Record], callback: Done | None = None) -> asyncio.Future[None] | None:
         """Make `records` durable, all or none, after every earlier write.
 
@@ -166,9 +170,9 @@ class Journal:
             self._delivery.submit(writes, callback)
         return future
 
-    def forget(self, kind: str, id: str, callback: Done | None = None) -> asyncio.Future[None] | None:
-        """Remove one record; absent is fine. Otherwise as :meth:`write`."""
-        return self.write([(kind, id, None)], callback)
+    def forget(self, kind: str, id: str) -> asyncio.Future[None]:
+        """Remove one record; absent is fine. In one commit with others: a record whose state is None."""
+        return self.write([(kind, id, None)])
 
     def _seal(self, kind: str, id: str, state: State) -> Put:
         key = self._keys.key(kind, id)
@@ -213,7 +217,7 @@ class Journal:
         """Remove every record of `kind` whose id begins with `id_prefix`; how many there were."""
         ids = await self.ids(kind, id_prefix)
         if ids:
-            await self.write([(kind, id, None) for id in ids])  # type: ignore[misc]
+            await self.write([(kind, id, None) for id in ids])
         return len(ids)
 
     async def remove_run(self, run: str) -> None:
@@ -221,7 +225,7 @@ class Journal:
         doomed: list[Record] = [("run", run, None)]
         for kind in ("step", "timer", "artifact"):
             doomed += [(kind, id, None) for id in await self.ids(kind, f"{run}/")]
-        await self.write(doomed)  # type: ignore[misc]
+        await self.write(doomed)
 
     async def _list(self, prefix: str) -> list[str]:
         keys: list[str] = []
