@@ -170,9 +170,13 @@ class Journal:
             self._delivery.submit(writes, callback)
         return future
 
-    def forget(self, kind: str, id: str) -> asyncio.Future[None]:
+    @overload
+    def forget(self, kind: str, id: str) -> asyncio.Future[None]: ...
+    @overload
+    def forget(self, kind: str, id: str, callback: Done) -> None: ...
+    def forget(self, kind: str, id: str, callback: Done | None = None) -> asyncio.Future[None] | None:
         """Remove one record; absent is fine. In one commit with others: a record whose state is None."""
-        return self.write([(kind, id, None)])
+        return self.write([(kind, id, None)]) if callback is None else self.write([(kind, id, None)], callback)
 
     def _seal(self, kind: str, id: str, state: State) -> Put:
         key = self._keys.key(kind, id)
