@@ -36,7 +36,8 @@ class Pages:
         """Take a page: ``{<kind>: […], nextCursor?}``, read tolerantly."""
         found = page.get(self.kind) if isinstance(page, dict) else None
         if not isinstance(found, list):
-            return self.stop(f"a page holds no list of {self.kind}")
+            self.stop(f"a page holds no list of {self.kind}")
+            return
         self.items += [item for item in found if isinstance(item, dict)]
         following = page.get("nextCursor")
         if not isinstance(following, str):

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentd.mcp.catalogue import Pages, judge_tools
 from agentd.mcp.faults import fault_of
-from agentd.mcp.records import Connected, Elicit, Json, McpFault, Problem, ServerSpec, Tool
+from agentd.mcp.records import Connected, Elicit, McpFault, Problem, ServerSpec, Tool
 
 if TYPE_CHECKING:
     from agentd.mcp.wire import Wire
@@ -31,9 +30,12 @@ class Link:
 
     def __init__(self, run: Callable[[Link], Awaitable[None]]) -> None:
         self.wire: Wire | None = None
-        self.ready: asyncio.Future[Wire] = asyncio.get_running_loop().create_future()
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ready.add_done_callback(lambda f: f.cancelled() or f.exception())  # awaited by some, not by all
         self.done = asyncio.Event()
+        self.users = 0
+        """Requests under way: a link that is given up is ended after the last of them."""
+        self.retired = False
         self.task = asyncio.ensure_future(run(self))
 
     @property
@@ -57,7 +59,15 @@ class Link:
 class Connection:
     """A server as its callers see it: always there to ask, opened when first asked."""
 
-    def __init__(self, spec: ServerSpec, *, version: str, tls: Callable[[], ssl.SSLContext], proxy: Callable[[str], str | None], elicit: Elicit | None) -> None:
+    def __init__(
+        self,
+        spec: ServerSpec,
+        *,
+        version: str,
+        tls: Callable[[], ssl.SSLContext],
+        proxy: Callable[[str], str | None],
+        elicit: Elicit | None,
+    ) -> None:
         self.spec = spec
         self.offer: Connected | None = None
         """What it offered when it was last opened."""
@@ -72,7 +82,7 @@ class Connection:
     async def open(self, within: float) -> Connected:
         """Connect and list, whatever the last failure. Raises :class:`McpFault`."""
         self._retry_at = 0.0
-        await self._wire(within)
+        await self._opened(within)
         assert self.offer is not None
         return self.offer
 
@@ -84,14 +94,24 @@ class Connection:
         """
         timeout = self.spec.timeout if timeout is None else timeout
         until = asyncio.get_running_loop().time() + timeout
-        wire = await self._wire(timeout)
+        link = await self._opened(timeout)
         try:
-            return await what(wire, _left(until))
+            return await self._over(link, what, until)
         except McpFault as fault:
             if not fault.session_lost:
                 raise
-        self._drop(wire)
-        return await what(await self._wire(_left(until)), _left(until))
+        self._retire(link)
+        return await self._over(await self._opened(_left(until)), what, until)
+
+    async def _over(self, link: Link, what: Callable[[Wire, float], Awaitable[T]], until: float) -> T:
+        assert link.wire is not None
+        link.users += 1
+        try:
+            return await what(link.wire, _left(until))
+        finally:
+            link.users -= 1
+            if link.retired and not link.users:
+                self._later(link.end(parting=False))
 
     async def close(self) -> None:
         """End it; safe to repeat."""
@@ -101,8 +121,8 @@ class Connection:
         if self._endings:
             await asyncio.wait(self._endings)
 
-    async def _wire(self, within: float) -> Wire:
-        """The open wire. Whoever comes first opens it, the others wait for the same attempt."""
+    async def _opened(self, within: float) -> Link:
+        """The open link. Whoever comes first opens it, the others wait for the same attempt."""
         if self._link is None or not self._link.alive:
             now = asyncio.get_running_loop().time()
             if self._fault is not None and now < self._retry_at:
@@ -111,21 +131,21 @@ class Connection:
         link = self._link
         try:
             async with asyncio.timeout(within):
-                return await asyncio.shield(link.ready)
+                await asyncio.shield(link.ready)
+                return link
         except TimeoutError:
             fault = fault_of(self.spec.name, 0, f"no answer within {within:g} s", {"fault": "Timeout"})
             self._failed(fault)
-            if self._link is link:
-                self._link = None
-                self._later(link.end(parting=False))
+            self._retire(link)
             raise fault from None
 
-    def _drop(self, wire: Wire) -> None:
-        """Forget the link that `wire` belongs to, unless somebody already has."""
-        link = self._link
-        if link is not None and link.wire is wire:
+    def _retire(self, link: Link) -> None:
+        """Give `link` up, unless somebody already has: nobody new uses it, and it ends with its last user."""
+        if self._link is link:
             self._link = None
-            self._later(link.end(parting=False))
+            link.retired = True
+            if not link.users:
+                self._later(link.end(parting=False))
 
     def _later(self, ending: Any) -> None:
         task = asyncio.ensure_future(ending)
@@ -146,7 +166,11 @@ class Connection:
             raise
         except BaseException as e:
             leaf = _leaf(e)
-            fault = leaf if isinstance(leaf, McpFault) else fault_of(self.spec.name, 0, f"{type(leaf).__name__}: {leaf}", {"fault": ""})
+            fault = (
+                leaf
+                if isinstance(leaf, McpFault)
+                else fault_of(self.spec.name, 0, f"{type(leaf).__name__}: {leaf}", {"fault": ""})
+            )
             self._failed(fault)
             _settle(link, fault)
 
@@ -162,7 +186,7 @@ class Connection:
             self.offer = await _survey(spec, wire)
             self._fault, self._backoff = None, 0.5
             link.wire = wire
-            link.ready.set_result(wire)
+            link.ready.set_result(None)
             await link.done.wait()
 
 

@@ -46,7 +46,9 @@ class Connections:
         self._log = log
         tls = _Tls(tls_ca)
         self._by_name = {
-            s.name: Connection(s, version=agentd.__version__, tls=tls.for_endpoint(s.endpoint), proxy=proxy, elicit=elicit)
+            s.name: Connection(
+                s, version=agentd.__version__, tls=tls.for_endpoint(s.endpoint), proxy=proxy, elicit=elicit
+            )
             for s in servers
         }
 

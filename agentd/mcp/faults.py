@@ -9,6 +9,7 @@ from agentd.mcp.records import McpFault
 
 UNSUPPORTED_VERSION = -32022
 REQUEST_TIMEOUT = -32001
+CONNECTION_CLOSED = -32000
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -16,8 +17,9 @@ def fault_of(server: str, rpc_code: int, message: str, data: Any) -> McpFault:
     """The fault behind a JSON-RPC error: what to tell, whether to try again, whether the session is gone."""
     told = data if isinstance(data, dict) else {}
     status = told.get("http_status", 0)
-    timed_out = rpc_code == REQUEST_TIMEOUT and not told
-    transport = "fault" in told or timed_out
+    # The SDK speaks of its own troubles in JSON-RPC errors too, without data.
+    of_sdk = not told and rpc_code in (REQUEST_TIMEOUT, CONNECTION_CLOSED)
+    transport = "fault" in told or of_sdk
     hint = "; check its auth or headers" if status in (401, 403) else ""
     return McpFault(
         f"MCP server {server!r}: {message}{hint}",

@@ -117,7 +117,9 @@ def _refusal(request: httpx2.Request, status: int, body: bytes) -> httpx2.Respon
     return _answer(request, status, message, {**data, "answered": True}, code)
 
 
-def _answer(request: httpx2.Request, status: int, message: str, data: dict[str, Any], code: int = -32000) -> httpx2.Response:
+def _answer(
+    request: httpx2.Request, status: int, message: str, data: dict[str, Any], code: int = -32000
+) -> httpx2.Response:
     error = {"code": code, "message": message, "data": data}
     return httpx2.Response(status, request=request, json={"jsonrpc": "2.0", "id": None, "error": error})
 

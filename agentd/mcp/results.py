@@ -19,7 +19,9 @@ def read_result(name: str, tool: Tool | None, answer: Json) -> ToolResult:
     text = render_content(content if isinstance(content, list) else [])
     structure = answer.get("structuredContent")
     if answer.get("isError") is True:
-        return ToolResult(value=structure if structure is not None else text, text=text or _dump(structure), is_error=True)
+        return ToolResult(
+            value=structure if structure is not None else text, text=text or _dump(structure), is_error=True
+        )
     if answer.get("resultType", "complete") != "complete":
         return _broken(name, "asks for input that nobody here can give")
     schema = tool.output_schema if tool else None

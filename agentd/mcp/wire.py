@@ -56,7 +56,10 @@ class Dispatcher(JSONRPCDispatcher[TransportContext]):
         if method in _HANDSHAKE:
             return await super().send_raw_request(method, params, opts, **kw)
         if method == "tools/call" and params and opts and (header_map := self.header_maps.get(params["name"])):
-            opts["headers"] = {**opts.get("headers", {}), **mcp_param_headers(header_map, params.get("arguments") or {})}
+            opts["headers"] = {
+                **opts.get("headers", {}),
+                **mcp_param_headers(header_map, params.get("arguments") or {}),
+            }
         raise Taken(await super().send_raw_request(method, params, opts, **kw))
 
 
@@ -91,10 +94,9 @@ class Wire:
     async def greet(self, known: str | None) -> None:
         """Agree on a revision; `known` is the one of the last time. Raises :class:`McpFault`."""
         try:
-            if known is None or known in MODERN_PROTOCOL_VERSIONS:
-                if await self._discover(LATEST_MODERN_VERSION):
-                    return
-            await self._session.initialize()
+            asked = known is None or known in MODERN_PROTOCOL_VERSIONS
+            if not (asked and await self._discover(LATEST_MODERN_VERSION)):
+                await self._session.initialize()
         except MCPError as e:
             raise fault_of(self.server, e.code, e.message, e.data) from e
         except (RuntimeError, ValidationError) as e:
@@ -132,13 +134,14 @@ class Wire:
 
     async def list_page(self, kind: str, cursor: str | None, timeout: float) -> Json:
         """One page of `kind`: tools, resources, templates or prompts."""
-        request = {
+        kinds: dict[str, type[types.Request[Any, Any]]] = {
             "tools": types.ListToolsRequest,
             "resources": types.ListResourcesRequest,
             "templates": types.ListResourceTemplatesRequest,
             "prompts": types.ListPromptsRequest,
-        }[kind]
-        return await self._ask(request(params=types.PaginatedRequestParams(cursor=cursor)), timeout)
+        }
+        page = kinds[kind].model_validate({"params": {"cursor": cursor}})
+        return await self._ask(page, timeout)
 
     async def call_tool(self, name: str, args: Json, meta: Json, timeout: float, **answers: Any) -> Json:
         """`tools/call`; `answers` are `input_responses` and `request_state` of a further round."""
@@ -157,7 +160,9 @@ class Wire:
         params = types.GetPromptRequestParams(name=name, arguments=dict(args))
         return await self._ask(types.GetPromptRequest(params=params), timeout)
 
-    async def complete(self, ref: Json, argument: Mapping[str, str], context: Mapping[str, str], timeout: float) -> Json:
+    async def complete(
+        self, ref: Json, argument: Mapping[str, str], context: Mapping[str, str], timeout: float
+    ) -> Json:
         """`completion/complete`; `ref` is a prompt's or a template's reference by wire names."""
         params = types.CompleteRequestParams.model_validate(
             {"ref": ref, "argument": dict(argument), **({"context": {"arguments": dict(context)}} if context else {})}
@@ -183,7 +188,7 @@ async def dial(
 ) -> AsyncIterator[Wire]:
     """A connection that has not yet greeted. No capability is declared but elicitation, and that only with `elicit`."""
 
-    async def ask_person(_: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def ask_person(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert elicit is not None
         answer = await elicit(server, params.model_dump(by_alias=True, mode="json", exclude_none=True))
         return types.ElicitResult.model_validate(answer)

@@ -12,15 +12,18 @@ A scenario is a JSON object, every key optional::
     pushes: [message, …]                           other messages sent there
     initialize: REPLY                              instead of an answer
 
-    REPLY = {result} | {error} | {http: {status, type, body}} | {hang_s} | {drop: true} | {sse: [text]} | {wrong_id, result}
+    REPLY = {result} | {error} | {http: {status, type, body}} | {hang_s} | {drop: true} | {sse: [text]}
+          | {wrong_id, result}
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -89,6 +92,7 @@ class ScriptedMcpServer:
             self.closing.set()
             self._http.shutdown()
             self._http.server_close()
+            self._http.cut()
             self._thread.join(5)
 
     def posts(self, method: str) -> list[Entry]:
@@ -99,10 +103,10 @@ class ScriptedMcpServer:
         """What the client answered to the server's own requests, by id."""
         return {e.message.get("id"): e.message for e in self.log if e.kind == "post" and e.method is None}
 
-    def wait_for(self, condition: Any, timeout: float = 5.0) -> bool:
+    def wait_for(self, condition: Callable[[ScriptedMcpServer], Any], timeout: float = 5.0) -> bool:
         """Whether `condition(self)` came true in time."""
         with self.changed:
-            return self.changed.wait_for(lambda: condition(self), timeout)
+            return bool(self.changed.wait_for(lambda: condition(self), timeout))
 
     def note(self, entry: Entry) -> None:
         """Log what came, and forget the sessions when the time has come."""
@@ -122,11 +126,12 @@ class ScriptedMcpServer:
         with self.changed:
             index = self.calls.get(tool, 0)
             self.calls[tool] = index + 1
-        return replies[min(index, len(replies) - 1)]
+        reply: Json = replies[min(index, len(replies) - 1)]
+        return reply
 
     def page(self, cursor: str | None) -> Json:
         """The page of tools for `cursor`."""
-        pages = self.scenario.get("pages", [{"tools": []}])
+        pages: list[Json] = self.scenario.get("pages", [{"tools": []}])
         if cursor is None:
             return pages[0]
         return next((p for p in pages[1:] if p.get("cursor") in (cursor, "*")), {"tools": []})
@@ -135,6 +140,20 @@ class ScriptedMcpServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def cut(self) -> None:
+        """Break every connection that was ever accepted and still is."""
+        for connection in self._open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: Any) -> None:
         """A client that went away is no news."""
@@ -188,7 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
         get = scenario.get("get", {})
         self._note("get")
         if get.get("mode") == "405":
-            return self._send(405)
+            self._send(405)
+            return
         self._open_stream()
         asked = [{"id": f"srv-{i}", **r} for i, r in enumerate(scenario.get("server_requests", []))]
         for message in [*asked, *scenario.get("pushes", [])]:
@@ -200,18 +220,22 @@ class _Handler(BaseHTTPRequestHandler):
         self._note("post", message)
         method, session = message.get("method"), self.headers.get("mcp-session-id")
         if method == "initialize":
-            return self._initialize(message)
+            self._initialize(message)
+            return
         if session is not None and session not in self.owner.sessions:
             status = self.owner.scenario.get("session", {}).get("status", 404)
-            return self._json({"id": None, "error": {"code": -32001, "message": "Session not found"}}, status)
+            self._json({"id": None, "error": {"code": -32001, "message": "Session not found"}}, status)
+            return
         if method is None or "id" not in message:
-            return self._send(202)
+            self._send(202)
+            return
         self._answer(message, method, message.get("params") or {})
 
     def _initialize(self, message: Json) -> None:
         scenario = self.owner.scenario
         if reply := scenario.get("initialize"):
-            return self._reply(message, reply)
+            self._reply(message, reply)
+            return
         session = uuid.uuid4().hex
         self.owner.sessions.add(session)
         result = {
@@ -226,9 +250,11 @@ class _Handler(BaseHTTPRequestHandler):
         if method == "tools/list":
             page = self.owner.page(params.get("cursor"))
             result = {k: page[k] for k in ("tools", "nextCursor") if page.get(k) is not None}
-            return self._reply(message, {"http": page["http"]} if "http" in page else {"result": result})
+            self._reply(message, {"http": page["http"]} if "http" in page else {"result": result})
+            return
         if method == "tools/call":
-            return self._reply(message, self.owner.next_call(params["name"]))
+            self._reply(message, self.owner.next_call(params["name"]))
+            return
         answers: Json = {
             "ping": {},
             "resources/subscribe": {},
@@ -236,10 +262,15 @@ class _Handler(BaseHTTPRequestHandler):
             "resources/list": {"resources": [{"uri": u, "name": u} for u in contents]},
             "resources/templates/list": {"resourceTemplates": []},
             "prompts/list": {"prompts": []},
-            "resources/read": {"contents": [{"uri": params.get("uri"), "text": contents.get(params.get("uri", ""), "")}]},
+            "resources/read": {
+                "contents": [{"uri": params.get("uri"), "text": contents.get(params.get("uri", ""), "")}]
+            },
         }
         known = method in answers
-        self._reply(message, {"result": answers[method]} if known else {"error": {"code": -32601, "message": "Method not found"}})
+        self._reply(
+            message,
+            {"result": answers[method]} if known else {"error": {"code": -32601, "message": "Method not found"}},
+        )
 
     def _reply(self, message: Json, reply: Json) -> None:
         if "hang_s" in reply or "drop" in reply:

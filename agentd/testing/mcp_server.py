@@ -122,16 +122,19 @@ class McpServer:
     def _run(self, listener: socket.socket, up: threading.Event) -> None:
         import uvicorn
 
-        config = uvicorn.Config(self._app(), log_level="critical", lifespan="on", timeout_graceful_shutdown=1, ws="none")
-        self._server = uvicorn.Server(config)
+        class Announced(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                up.set()
+
+        config = uvicorn.Config(
+            self._app(), log_level="critical", lifespan="on", timeout_graceful_shutdown=1, ws="none"
+        )
+        self._server = Announced(config)
 
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
-            serving = asyncio.ensure_future(self._server.serve(sockets=[listener]))
-            while not self._server.started and not serving.done():
-                await asyncio.sleep(0.005)
-            up.set()
-            await serving
+            await self._server.serve(sockets=[listener])
 
         with asyncio.Runner() as runner:
             runner.run(serve())
@@ -151,7 +154,8 @@ class McpServer:
     def _recording(self, app: Callable[..., Any]) -> Callable[..., Any]:
         async def wrapped(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] != "http" or scope["method"] != "POST":
-                return await app(scope, receive, send)
+                await app(scope, receive, send)
+                return
             body = b""
             while True:
                 part = await receive()
@@ -162,7 +166,8 @@ class McpServer:
             request = Request(headers, json.loads(body))
             self.requests.append(request)
             if refusal := self._refusal(request):
-                return await _respond(send, 400, refusal)
+                await _respond(send, 400, refusal)
+                return
             replayed = False
 
             async def replay() -> Any:
