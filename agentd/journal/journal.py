@@ -18,7 +18,7 @@ from agentd.errors import AgentdError
 from agentd.journal.delivery import Delivery, Done, Health
 from agentd.journal.envelope import State, TooLarge, seal, unseal
 from agentd.journal.keys import Keys, parse
-from agentd.journal.restored import READ, WORK, Restored
+from agentd.journal.restored import LISTED, READ, WORK, Restored
 from agentd.ports.host import Clock, Log
 from agentd.ports.store import Delete, Put, Store, Write
 
@@ -60,6 +60,7 @@ class Journal:
         self._settings, self._clock, self._log = settings, clock, log
         self._keys = Keys(settings.prefix, settings.instance)
         self._seq: dict[str, int] = {}
+        self._unread: set[str] = set()  # keys of an earlier life whose sequence is not known
         self._manifest: State = {}
         self._beat: asyncio.Task[None] | None = None
         self._delivery = Delivery(
@@ -125,12 +126,15 @@ class Journal:
         prefixes = [f"{run}/" for run in live] if len(live) <= _PER_RUN else [""]
         for prefix in prefixes:
             await self._scan(self._keys.under("step", prefix), keep)
+        for kind in LISTED:
+            self._unread.update(await self._list(self._keys.under(kind)))
 
     async def _scan(self, prefix: str, keep: Callable[[str, State], None]) -> None:
         async for page in self.store.scan(prefix):
             for key, envelope in page:
                 id, seq, state = unseal(key, envelope)
-                self._seq[key] = seq
+                self._seq[key] = max(seq, self._seq.get(key, 0))
+                self._unread.discard(key)
                 if state is not None:
                     keep(id, state)
 
@@ -152,8 +156,7 @@ class Journal:
         future of the write. Errors: :class:`~agentd.journal.envelope.TooLarge` (only this write fails),
         :class:`~agentd.errors.Conflict` (fenced: nothing will be written again), other
         :class:`~agentd.errors.StoreError` after the retries. Raises TypeError or ValueError at once for a state that
-        is not JSON. The keys of kinds outside :data:`~agentd.journal.restored.READ` that an earlier life wrote must
-        have been :meth:`read` before they are written again.
+        is not JSON.
         """
         future: asyncio.Future[None] | None = None
         if callback is None:
@@ -161,7 +164,14 @@ class Journal:
             callback = _resolver(future)
         writes: list[Write] = []
         for kind, id, state in records:
-            writes.append(self._remove(kind, id) if state is None else self._seal(kind, id, state))
+            if state is None:
+                writes.append(self._remove(kind, id))
+                continue
+            put = self._seal(kind, id, state)
+            if put.key in self._unread:  # its sequence is not known, so it starts anew
+                self._unread.discard(put.key)
+                writes.append(Delete(put.key))
+            writes.append(put)
         try:
             self._weigh(writes)
         except TooLarge as error:
@@ -189,6 +199,7 @@ class Journal:
     def _remove(self, kind: str, id: str) -> Delete:
         key = self._keys.key(kind, id)
         self._seq.pop(key, None)
+        self._unread.discard(key)
         return Delete(key)
 
     def _weigh(self, writes: Sequence[Write]) -> None:
@@ -205,6 +216,7 @@ class Journal:
             return None
         _, seq, state = unseal(key, envelope)
         self._seq[key] = max(seq, self._seq.get(key, 0))
+        self._unread.discard(key)
         return state
 
     async def read_many(self, kind: str, id_prefix: str = "") -> dict[str, State]:

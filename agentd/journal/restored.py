@@ -15,6 +15,9 @@ WORK = ("inbox", "run", "step", "timer", "start", "gate", "task", "subagent", "c
 READ = ("run", "inbox", "timer", "start", "gate", "task", "subagent", "memory", "budget", "pairing")
 """Kinds that are read whole at a restart. The others are read when they are asked for."""
 
+LISTED = ("artifact", "context", "stream", "cache", "audit")
+"""Kinds of which a restart learns the keys only."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Restored:
