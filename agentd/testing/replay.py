@@ -1,8 +1,8 @@
 """A scripted HTTP server: one step per request, and every request kept. For what no honest server does.
 
 A step is a mapping: `status`, `headers`, the body as `json`, `text` or `b64`; `cut` sends only so many bytes and
-closes, `end` is `keep`, `close`, `rst` or `close_after`, `chunked` sends a chunked body, `endless` sends blanks for so many
-bytes. After the last step the last is repeated. A header whose value is None is left out.
+closes, `end` is `keep`, `close`, `rst` or `close_after`, `chunked` sends a chunked body, `endless` blanks for so many
+bytes before it. After the last step the last is repeated. A header whose value is None is left out.
 """
 
 from __future__ import annotations
