@@ -87,16 +87,17 @@ def check_url(url: str, *, schemes: Iterable[str] = ("https", "http")) -> None:
 
 
 async def vet(host: str, port: int, *, allow_private: bool = False, resolve: Resolve | None = None) -> list[str]:
-    """The addresses of `host`, all of them allowed, in the resolver's order. Raises :class:`EgressRefused`.
+    """The addresses of `host`, all of them allowed, in the resolver's order.
 
-    One address that is refused refuses the name: a public name with a private address is no accident.
+    One address that is refused refuses the name: a public name with a private address is no accident. Raises
+    :class:`EgressRefused`, and `OSError` for a name that does not resolve (now: another attempt may help).
     """
     try:
         found = await (resolve or _system)(host, port)
-    except (OSError, UnicodeError) as e:
-        raise EgressRefused(host=host, reason=f"the name does not resolve ({e})") from e
+    except UnicodeError as e:
+        raise EgressRefused(host=host, reason="no such name can exist") from e
     if not found:
-        raise EgressRefused(host=host, reason="the name has no address")
+        raise socket.gaierror(socket.EAI_NONAME, f"{host} has no address")
     for address in found:
         if reason := refusal(address, allow_private=allow_private):
             raise EgressRefused(host=host, reason=f"{address} is {reason}", address=address)
@@ -145,6 +146,8 @@ def _backend(allow_private: bool, resolve: Resolve | None) -> Any:
                     addresses = await vet(host, port, allow_private=allow_private, resolve=resolve)
             except TimeoutError as e:
                 raise httpcore.ConnectTimeout(f"resolving {host} took too long") from e
+            except OSError as e:
+                raise httpcore.ConnectError(f"{host} does not resolve: {e}") from e
             # One address that swallows packets must not use up the time of the others.
             share = None if timeout is None else timeout / len(addresses)
             failure: Exception | None = None

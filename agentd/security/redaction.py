@@ -22,14 +22,15 @@ _SECRET_WORDS = {"token", "secret", "password", "passwd", "passphrase", "pwd", "
                  "credentials", "cookie", "apikey", "bearer", "jwt"}  # fmt: skip
 _SECRET_PAIRS = {f"{word} key" for word in ("api", "private", "access", "secret", "signing", "encryption", "master")}
 
+# Linear in the text: no alternative can begin inside what another attempt has already read.
 _SHAPES = re.compile(
     r"""
     (?P<scheme>\b[Bb](?:earer|EARER)\s+)(?!realm=|error=|scope=|resource_metadata=)[A-Za-z0-9._~+/=-]{6,}
   | (?P<basic>\b[Bb](?:asic|ASIC)\s+)(?=[A-Za-z]*[0-9A-Z+/=])[A-Za-z0-9+/]{8,}={0,2}
   | (?P<url>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)[^\s/?\#"'<>\\@]*(?:@[^\s/?\#"'<>\\@]*)*@
   | (?P<pair>\b(?i:access_token|refresh_token|id_token|api_?key|token|password|client_secret|secret|signature|sig)=)
-      [^\s&"'\\<>;,*]+
-  | \b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16}
+      [^\s&"'\\<>;,]+
+  | (?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16}
       |eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*)
     """,
     re.VERBOSE,

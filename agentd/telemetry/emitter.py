@@ -83,15 +83,15 @@ class _Core:
         self.lines, self.redactor, self.view, self.strict, self.now = lines, redactor, view, strict, now
         self.threshold = vocabulary.LEVELS["info"]
         self.content = False
-        self.second = -1
-        self.stamp = ""
+        self.stamp = (-1, "")
 
     def timestamp(self, at: float) -> str:
         second, ms = divmod(int(at * 1000), 1000)
-        if second != self.second:
-            self.stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            self.second = second
-        return f"{self.stamp}.{ms:03d}Z"
+        known, text = self.stamp  # read and replaced as one: several threads log
+        if second != known:
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self.stamp = (second, text)
+        return f"{text}.{ms:03d}Z"
 
 
 class Telemetry:
@@ -147,7 +147,7 @@ class Telemetry:
         if vocabulary.LEVELS[level] < core.threshold:
             return
         own: dict[str, Any] = {}
-        if dur_ms is not None:
+        if isinstance(dur_ms, int | float):
             own["dur_ms"] = round(dur_ms, 3)
         if err is not None:
             own["err"] = encode.error_data(err)

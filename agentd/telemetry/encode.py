@@ -44,7 +44,7 @@ def members(values: Mapping[str, Any]) -> str:
     except (TypeError, ValueError, RecursionError):
         # A key that is no string, NaN, a cycle, or a depth no reader would follow.
         text = _encode(tame(values))[1:-1]
-    return text if text.isascii() else _UNSAFE.sub(_escape, text)
+    return text.translate(_SAFE) if _UNSAFE.search(text) else text
 
 
 def tame(value: Any, depth: int = 0) -> Any:
@@ -91,11 +91,10 @@ def _plain(value: Any) -> Any:
     return f"<{type(value).__name__}>"
 
 
-def _escape(found: re.Match[str]) -> str:
-    char = found.group()
-    return "\ufffd" if "\ud800" <= char <= "\udfff" else f"\\u{ord(char):04x}"
-
-
+_SAFE = {
+    **{code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)},
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 # A cycle meets the recursion limit all the same; not to look for one halves the cost of a line.
 _encode = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, separators=(",", ":"), allow_nan=False, default=_plain

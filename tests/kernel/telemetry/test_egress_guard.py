@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -90,6 +91,18 @@ def test_the_name_cannot_be_another_than_the_urls(options: dict[str, object]) ->
             with pytest.raises(EgressRefused):
                 await http.get(f"http://127.0.0.1:{port}/", **options)  # type: ignore[arg-type]
             assert heads == []
+
+    asyncio.run(run())
+
+
+def test_a_name_that_does_not_resolve_is_a_connection_error() -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "try again")
+
+    async def run() -> None:
+        async with client(resolve=resolve) as http:
+            with pytest.raises(httpx.ConnectError, match=r"nowhere\.example does not resolve"):
+                await http.get("https://nowhere.example/")
 
     asyncio.run(run())
 

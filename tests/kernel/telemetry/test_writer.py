@@ -157,6 +157,7 @@ _CHILD = """
     import os, sqlite3, sys
     from agentd.telemetry.descriptors import hold_standard_descriptors
     closed = hold_standard_descriptors()
+    print("for a person", file=sys.stderr)
     from agentd.security.redaction import Redactor
     from agentd.telemetry.emitter import Telemetry
     from agentd.telemetry.writer import LineWriter
@@ -180,8 +181,8 @@ def test_no_line_ends_in_a_file_that_got_a_closed_descriptor(tmp_path: Path, clo
     script = tmp_path / "child.py"
     script.write_text(textwrap.dedent(_CHILD))
     done = subprocess.run(["sh", "-c", f'"$0" "$1" "$2" {closing}', sys.executable, script, path], timeout=30,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    assert done.returncode == 0
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, b"")
     assert b"agentd-marker" not in path.read_bytes()
     assert sqlite3.connect(path).execute("select x from t").fetchall() == [(closed,)]
 

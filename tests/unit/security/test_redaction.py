@@ -32,6 +32,7 @@ def test_names_that_only_sound_like_it(name: str) -> None:
     ("http://a@b:c@proxy:3128", "http://***@proxy:3128"),
     ("GET /x?access_token=s3cr3t&page=2", "GET /x?access_token=***&page=2"),
     ("key sk-abcdefghijklmnop1234 is bad", "key *** is bad"),
+    ("password=ab*cd", "password=***"),
     ("ghp_abcdefghijklmnopqrstuvwxyz", "***"),
 ])  # fmt: skip
 def test_shapes_of_credentials(text: str, hidden: str) -> None:
@@ -72,3 +73,10 @@ def test_a_secret_that_is_a_number_is_hidden_and_the_line_stays_json() -> None:
 
 def test_short_secrets_are_not_registered() -> None:
     assert Redactor(["abc"]).text("abcabc") == "abcabc"
+
+
+@pytest.mark.parametrize(
+    "text", ["eyJaaaaaaaaaaaa-", "Bearer ", "x://", "@", "x://@", "sk-", "basic A", "eyJaaaaaaaaaa.", "token="]
+)
+def test_no_text_makes_the_search_slow(text: str) -> None:
+    Redactor().text(text * (1_000_000 // len(text)))  # quadratic would not end within the test's time limit
