@@ -9,13 +9,7 @@ the configuration needs it, which :meth:`PluginSet.missing` then explains.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
-import os
-import signal
-import sys
-import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
@@ -35,9 +29,7 @@ from agentd.ports.model import DialectSpec
 from agentd.ports.nodes import StartSpec, StepSpec
 from agentd.ports.schedule import ScheduleRuleSpec
 from agentd.ports.store import StoreSpec
-
-SLOW = 1.5
-"""Seconds after which a plugin that is still being imported is named on stderr."""
+from agentd.quarantine import Quarantine, quarantine
 
 
 class Slot(NamedTuple):
@@ -142,8 +134,7 @@ _WHY = {
 def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -> PluginSet:
     """Load the built-in and the installed plugins; `allow` None admits all that `disabled` does not name.
 
-    Never raises for a plugin's fault. What a plugin prints meanwhile goes to stderr, and one that takes longer than
-    :data:`SLOW` is named there.
+    Never raises for a plugin's fault. What one prints meanwhile, and that one is slow, is told on stderr.
     """
     collected: list[tuple[Origin, Contribution]] = [
         (Origin(name.rpartition(".")[2], "agentd", __version__), contribution(importlib.import_module(name)))
@@ -151,12 +142,12 @@ def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -
     ]
     reserved = {key: origin for origin, specs in collected for key in specs}
     installed: list[Installed] = []
-    with _shielded() as watch:
+    with quarantine() as inside:
         admitted: list[Installed] = []
         for found in find():
             verdict = _judge(found, allow, disabled)
             (admitted if verdict.state == "loaded" else installed).append(verdict)
-        for plugin, outcome in _import(admitted, watch):
+        for plugin, outcome in _import(admitted, inside):
             specs = outcome if isinstance(outcome, str) else _collect(outcome, reserved)
             if isinstance(specs, str):
                 installed.append(replace(plugin, state="failed", reason=specs))
@@ -248,10 +239,10 @@ def _raise(_manager: object, _point: EntryPoint, error: BaseException) -> None:
     raise error
 
 
-def _import(plugins: Sequence[Installed], watch: _Watch) -> Iterator[tuple[Installed, object]]:
+def _import(plugins: Sequence[Installed], inside: Quarantine) -> Iterator[tuple[Installed, object]]:
     """Each plugin with its object, or with the reason (a str) why there is none."""
     for plugin in plugins:
-        watch.now = str(plugin)
+        inside.turn_to(str(plugin))
         try:
             yield plugin, _Manager(plugin)[plugin.name].plugin
         except Exception as error:
@@ -292,48 +283,3 @@ def _assemble(collected: Sequence[tuple[Origin, Contribution]], installed: Seque
         contested=MappingProxyType({k: tuple(o for o, _ in c) for k, c in owners.items() if len(c) > 1}),
         installed=tuple(installed),
     )
-
-
-class _Watch:
-    """Names on stderr, once, the plugin that makes everybody wait."""
-
-    def __init__(self) -> None:
-        self.now = ""
-        self._timer = threading.Timer(SLOW, self._tell)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _tell(self) -> None:
-        if self.now and sys.stderr:
-            line = {"event": "config.warning", "path": "plugins", "msg": f"{self.now} is slow to load; waiting for it"}
-            print(json.dumps(line, separators=(",", ":")), file=sys.stderr, flush=True)  # noqa: T201
-
-    def stop(self) -> None:
-        """Leave no thread behind: the process may be about to fork."""
-        self._timer.cancel()
-        self._timer.join()
-
-
-@contextlib.contextmanager
-def _shielded() -> Iterator[_Watch]:
-    """Keep foreign code from our stdout, and Ctrl-C from looking like a plugin's fault.
-
-    Both `sys.stdout` and descriptor 1 point at stderr meanwhile. An interrupt has its default action, the end of
-    the process: nothing has begun yet.
-    """
-    with contextlib.ExitStack() as stack:
-        watch = _Watch()
-        stack.callback(watch.stop)
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_DFL))
-        with contextlib.suppress(OSError, ValueError):
-            flush = sys.stdout.flush if sys.stdout else lambda: None
-            flush()
-            kept = os.dup(1)
-            stack.callback(os.close, kept)
-            stack.callback(os.dup2, kept, 1)
-            stack.callback(flush)
-            os.dup2(2, 1)
-        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        yield watch

@@ -125,14 +125,25 @@ def test_extras_of_an_entry_point_are_no_obstacle(site: Path, add: Add) -> None:
     assert by_name["object"]["contributes"] == {"schedule_rules": ["o"]}
 
 
-def test_what_plugins_print_never_reaches_stdout(site: Path, add: Add) -> None:
-    noise = (
-        "import os, sys\nprint('hello')\nos.write(1, b'raw')\nos.system('echo shell')\nsys.__stdout__.write('kept')\n"
-    )
+def test_what_plugins_print_is_told_and_never_reaches_stdout(site: Path, add: Add) -> None:
+    noise = "import os, sys\nprint('hello')\nos.write(1, b'raw')\nos.system('echo shell')\n"
+    noise += "sys.__stdout__.write('kept')\nsys.stdout.buffer.write(b'bytes')\n"
     add("good", noise + textwrap.dedent(GOOD.format(field="good")).replace("return", "print('called'); return"))
+    add("quiet", GOOD.format(field="quiet"))
     _, stderr = listing(site)  # which parses all of stdout as JSON
-    for text in ("hello", "raw", "shell", "kept", "called"):
-        assert text in stderr
+    (line,) = stderr.splitlines()
+    told = json.loads(line)
+    assert told["event"] == "config.warning"
+    assert told["msg"].startswith("plugin good (good 0.1, entry point good = good) printed while it loaded: ")
+    for text in ("hello", "raw", "shell", "kept", "bytes", "called"):
+        assert text in told["msg"]
+
+
+def test_whoever_keeps_stdout_prints_to_stderr_afterwards(site: Path, add: Add) -> None:
+    add("good", "import sys\nout = sys.stdout\n" + textwrap.dedent(GOOD.format(field="good")))
+    code = "from agentd.plugins import load; load(); import good; print('later', file=good.out, flush=True); print('result')"
+    done = python(site, code)
+    assert (done.stdout, done.stderr) == ("result\n", "later\n")
 
 
 def test_a_slow_plugin_is_named_while_it_loads(site: Path, add: Add) -> None:
