@@ -127,7 +127,8 @@ def _refuse(event: Any, message: str) -> NoReturn:
     raise SyntaxFault(message, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-_JSONC = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[\]}])', re.DOTALL)
+_COMMENT = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+_JSONC = re.compile(rf'"(?:\\.|[^"\\\n])*"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])')
 
 
 def parse_json(text: str) -> Parsed:
