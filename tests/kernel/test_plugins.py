@@ -141,8 +141,8 @@ def test_what_plugins_print_is_told_and_never_reaches_stdout(site: Path, add: Ad
 
 def test_whoever_keeps_stdout_prints_to_stderr_afterwards(site: Path, add: Add) -> None:
     add("good", "import sys\nout = sys.stdout\n" + textwrap.dedent(GOOD.format(field="good")))
-    code = "from agentd.plugins import load; load(); import good; print('later', file=good.out, flush=True); print('result')"
-    done = python(site, code)
+    code = "from agentd.plugins import load; load(); import good; print('later', file=good.out, flush=True)"
+    done = python(site, code + "; print('result')")
     assert (done.stdout, done.stderr) == ("result\n", "later\n")
 
 
