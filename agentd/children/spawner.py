@@ -195,7 +195,9 @@ class Spawner:
             self._control.close()
             return
         reply = json.loads(data)
-        self._resolve(int(reply["pid"]) if reply["t"] == "spawned" else ChildDied(f"cannot start a child: {reply['msg']}"))
+        self._resolve(
+            int(reply["pid"]) if reply["t"] == "spawned" else ChildDied(f"cannot start a child: {reply['msg']}")
+        )
 
     def _resolve(self, outcome: int | ChildDied) -> None:
         future = self._pending.popleft()

@@ -71,8 +71,11 @@ class StepSpec:
 class StartSink(Protocol):
     """What a start node fires into."""
 
-    def fire(self, payload: Any, *, key: str | None = None) -> Awaitable[str]:
-        """Put an event in the inbox; resolves to its id once durable. The same `key` twice is one event."""
+    async def fire(self, payload: Any, *, key: str | None = None, state: dict[str, Any] | None = None) -> str | None:
+        """Put an event in the inbox; its id once durable, None when a filter or its inputs kept it out.
+
+        The same `key` twice is one event. `state` becomes the node's in the same commit.
+        """
 
     async def state(self) -> dict[str, Any] | None:
         """The node's durable state, None before the first :meth:`save`."""

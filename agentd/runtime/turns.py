@@ -52,10 +52,11 @@ class TurnHooks:
     catalogue: Callable[[dict[str, Any]], None] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Turn:
     child: Child
     hooks: TurnHooks
+    log: Telemetry
     result: TurnResult | None = None
     refused: ServerUnavailable | None = None
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -70,6 +71,11 @@ class Turns:
         self._running: set[_Turn] = set()
         self.queued = 0
         self.total = self.tool_calls = self.tokens_in = self.tokens_out = 0
+
+    def wind_down(self, within: float) -> None:
+        """Tell every turn to stop at its next boundary; those still there `within` seconds later meet the ladder."""
+        for turn in self._running:
+            turn.child.send({"t": "cancel", "reason": "draining"})
 
     @property
     def running(self) -> int:
@@ -92,11 +98,13 @@ class Turns:
             self._gate.release()
 
     async def _run(self, work: Frame, hooks: TurnHooks) -> TurnResult:
-        turn = _Turn(await self._spawner.spawn(), hooks)
+        log = self._log.bind(run_id=work["meta"]["run_id"])
+        child = await self._spawner.spawn()
+        block = log.bind(agent_id=work["agent_id"], agent_path=work["agent_path"], comp="agent", pid=child.pid)
+        turn = _Turn(child, hooks, block)
         self._running.add(turn)
         self.total += 1
-        log = self._log.bind(run_id=work["meta"]["run_id"], agent_id=work["agent_id"], agent_path=work["agent_path"])
-        log("turn.spawn", run=work["run"], step=work["step"], turn=work["turn"], child=turn.child.pid)
+        log("turn.spawn", run=work["run"], step=work["step"], turn=work["turn"])
         grace = _KILL_GRACE
         try:
             turn.child.send({"t": "work", **work})
@@ -147,7 +155,7 @@ class Turns:
     def _answer(self, turn: _Turn, frame: Frame) -> None:
         kind, hooks, child = frame["t"], turn.hooks, turn.child
         if kind == "log":
-            self._log.emit_frame(frame, pid=child.pid)
+            turn.log.emit_frame(frame)
         elif kind == "result":
             turn.result = _result(frame)
         elif kind == "message":

@@ -1,0 +1,67 @@
+"""`agentd` without a subcommand: run the configured instance, as a job or a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentd.cli.output import emit
+from agentd.config import lifetime
+from agentd.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from agentd.children.spawner import Spawner
+    from agentd.config.flags import Invocation
+    from agentd.config.load import Loaded
+
+_TURNS = frozenset({"agent", "subagent", "think", "classify", "extract", "summarize", "judge", "route"})
+"""Kinds of step that need a child process."""
+
+
+def main(invocation: Invocation, loaded: Loaded) -> int:
+    """Live, and give the exit code. The result of a job goes to stdout; a result nobody takes is a failure."""
+    spawner = _zygote(loaded)
+    import asyncio
+
+    from agentd.runtime.instance import Instance, new_id
+    from agentd.runtime.telemetry import open_telemetry
+
+    assert loaded.document is not None
+    log, writer, secrets = open_telemetry(loaded, loaded.document.lifecycle.run_id or new_id())
+    instance = Instance(loaded, log, spawner, secrets=secrets, flush=lambda: writer.flush(0.2))
+    try:
+        code = asyncio.run(instance.run())
+    finally:
+        writer.flush(2.0)
+    if result := instance.result():
+        lost = emit(result)
+        return code if lost == EXIT_OK else lost
+    return code
+
+
+def _zygote(loaded: Loaded) -> Spawner | None:
+    """Fork the process that children come from, while we have one thread and no loop; None where no turn can come."""
+    assert loaded.document is not None
+    workflows = loaded.document.workflows
+    if workflows and not any(kind in _TURNS for kind in _kinds(workflows)):
+        return None
+    from agentd.children.spawner import Spawner
+
+    spawner = Spawner.fork()
+    if lifetime.shape(loaded.document, loaded.plugins) == "job":
+        spawner.warm()
+    return spawner
+
+
+def _kinds(value: Any) -> Iterator[str]:
+    """Every `kind` in a definition; one that is still to be fetched may hold any."""
+    if isinstance(value, Mapping):
+        if "url" in value and "steps" not in value and "kind" not in value:
+            yield "agent"
+        if isinstance(value.get("kind"), str):
+            yield value["kind"]
+        for below in value.values():
+            yield from _kinds(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _kinds(below)

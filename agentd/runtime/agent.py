@@ -1,0 +1,206 @@
+"""The `agent` step: one turn of the model with tools, in a child, resumed where an earlier attempt left off."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agentd.engine.decision import Done, Failed, Outcome
+from agentd.errors import AgentdError, BudgetExceeded, DeadlineExceeded, IntelligenceUnavailable, TaskRefused
+from agentd.journal.journal import Journal
+from agentd.runtime.servers import Servers
+from agentd.runtime.turns import TurnHooks, TurnResult, Turns
+from agentd.runtime.work import Task, build, model_endpoints
+
+if TYPE_CHECKING:
+    from agentd.config.document import Document
+    from agentd.runtime.host import InstanceHost
+    from agentd.runtime.runs import Call
+
+_WAIT_FIRST, _WAIT_MOST = 5.0, 60.0
+"""Seconds between a daemon's attempts to reach a model that is unavailable."""
+
+_ENDED_BADLY: Mapping[str, type[AgentdError]] = {
+    "refused": TaskRefused,
+    "exhausted_steps": BudgetExceeded,
+    "exhausted_tokens": BudgetExceeded,
+    "deadline": DeadlineExceeded,
+}
+
+
+class Agents:
+    """Performs turns for steps. `patient`: a daemon, which keeps work pending while no model can be reached."""
+
+    def __init__(
+        self,
+        document: Callable[[], Document],
+        turns: Turns,
+        servers: Servers,
+        journal: Journal,
+        host: InstanceHost,
+        *,
+        durable: bool,
+        patient: bool,
+        instruction: Callable[[], str],
+        mock: Callable[[str], str],
+    ) -> None:
+        self._document, self._turns, self._servers = document, turns, servers
+        self._journal, self._host = journal, host
+        self._durable, self._patient = durable, patient
+        self._instruction, self._mock = instruction, mock
+        self._talking: dict[str, asyncio.Lock] = {}
+
+    async def agent(self, call: Call) -> Outcome:
+        """Perform an `agent` step. A partial answer makes the run partial, whatever its `finish` says."""
+        task = self._task(call)
+        key = call.fields.get("conversation")
+        if key is None:
+            return self._outcome(call, await self.perform(call, task))
+        lock = self._talking.setdefault(key, asyncio.Lock())
+        async with lock:
+            return self._outcome(call, await self._converse(call, task, str(key)))
+
+    def _task(self, call: Call, **given: Any) -> Task:
+        fields, document = call.fields, self._document()
+        limits, own = document.limits.run, fields.get("limits") or {}
+        instruction = fields.get("instruction")
+        standing = self._instruction()
+        if instruction is None:
+            task, policy = fields.get("prompt") or document.agent.prompt or "", standing
+        else:
+            task, policy = fields.get("prompt") or instruction, standing
+            if fields.get("prompt"):
+                policy = "\n\n".join(filter(None, (standing, instruction)))
+        deadlines = [d for d in (call.live.absolute_deadline, _after(self._host.clock.now(), own.get("deadline"))) if d]
+        contract = fields.get("output_contract")
+        words: dict[str, Any] = {
+            "run": call.run_id, "step": call.step_id, "key": call.key, "attempt": call.attempt,
+            "instruction": "\n\n".join(filter(None, (policy, contract))),
+            "prompt": task,
+            "persona": fields.get("system"), "servers": fields.get("servers"), "tools": fields.get("tools"),
+            "rounds": own.get("steps") or limits.steps, "tokens": own.get("tokens") or limits.tokens,
+            "deadline": min(deadlines, default=None),
+            "schema": fields.get("output_schema") or (document.agent.output_schema if instruction is None else None),
+            "model": fields.get("model"),
+        }  # fmt: skip
+        return Task(**{**words, **given})
+
+    async def perform(self, call: Call, task: Task) -> TurnResult:
+        """Run one turn of `task`; what it says is durable before each of its effects."""
+        prefix = f"{call.run_id}/{call.step_id}/"
+        said = await self._said(call, prefix)
+        wait = _WAIT_FIRST
+        while True:
+            transcript = _Transcript(self._journal if self._durable else None, prefix, said)
+            work = self._frame(task, said)
+            hooks = TurnHooks(permit=transcript.permit, message=transcript.hear, catalogue=self._servers.judge)
+            result = await self._turns.run(work, hooks)
+            said = transcript.said
+            if result.status == "cancelled":
+                # Told to stop by a drain: the step stays as its record says, and goes on in the next life.
+                raise asyncio.CancelledError
+            if result.error is None or result.error.get("code") != IntelligenceUnavailable.code or not self._patient:
+                transcript.forget()
+                return result
+            call.log("budget.wait", level="warn", ctx=call.step_id, until_ms=int(wait * 1000), reason="intelligence")
+            async with call.waiting():
+                await self._host.clock.sleep(wait)
+            wait = min(_WAIT_MOST, wait * 2)
+
+    async def _said(self, call: Call, prefix: str) -> list[dict[str, Any]]:
+        """What an earlier life of this very step has said already."""
+        if not (self._durable and call.effect.replay):
+            return []
+        found = await self._journal.read_many("context", prefix)
+        return [found[id] for id in sorted(found)]
+
+    def _frame(self, task: Task, said: list[dict[str, Any]]) -> dict[str, Any]:
+        document = self._document()
+        names = [s.name for s in document.mcp.servers if task.servers is None or s.name in task.servers]
+        endpoints = model_endpoints(document, self._host.secrets, self._host.environ)
+        for endpoint in endpoints:
+            if endpoint["url"].startswith("mock:"):
+                endpoint.update(url=self._mock(endpoint["url"]), mock=True)
+        frame = build(
+            task,
+            document,
+            instance=self._host.instance,
+            secrets=self._host.secrets,
+            environ=self._host.environ,
+            endpoints=endpoints,
+            catalogue=self._servers.catalogue(names),
+        )
+        frame["transcript"] = said
+        return frame
+
+    async def _converse(self, call: Call, task: Task, key: str) -> TurnResult:
+        """One more turn of the durable conversation `key`."""
+        prefix = f"@{key}/"
+        before = await self._journal.read_many("context", prefix)
+        messages = [before[id] for id in sorted(before)]
+        result = await self.perform(call, replace(task, messages=messages))
+        if result.status in ("completed", "partial"):
+            turn = [{"role": "user", "text": task.prompt or task.instruction}]
+            answer = result.output if isinstance(result.output, str) else _json(result.output)
+            turn.append({"role": "assistant", "text": answer})
+            await self._journal.write(
+                [("context", f"{prefix}{len(messages) + i:08d}", message) for i, message in enumerate(turn)]
+            )  # type: ignore[misc]
+        return result
+
+    def _outcome(self, call: Call, result: TurnResult) -> Outcome:
+        spent = {"tokens": result.tokens_in + result.tokens_out, "rounds": result.rounds}
+        if result.status in ("completed", "partial"):
+            if result.status == "partial":
+                call.live.record["verdict"] = "partial"
+                call.live.touched = True
+            return Done(result.output, **spent)
+        error = result.error or {}
+        wrong = _ENDED_BADLY.get(result.status)
+        code = "loop_detected" if result.status == "loop_detected" else str(error.get("code") or "failed")
+        if wrong is not None:
+            code = wrong.code
+        message = str(error.get("message") or result.reason or f"the turn ended as {result.status}")
+        return Failed(code, message, retry=wrong is None and code in _MAY_HELP, **spent)
+
+
+_MAY_HELP = frozenset({"failed", "intelligence", "child", "mcp"})
+"""Codes of a failed turn that another attempt may mend."""
+
+
+class _Transcript:
+    """What a turn says, kept so that a replay goes on from it. Durable before each tool call."""
+
+    def __init__(self, journal: Journal | None, prefix: str, said: list[dict[str, Any]]) -> None:
+        self._journal, self._prefix = journal, prefix
+        self.said = list(said)
+        self._kept = len(said)
+
+    def hear(self, frame: Mapping[str, Any]) -> None:
+        """One more message of the turn."""
+        self.said.append(dict(frame["message"]))
+
+    async def permit(self, frame: Mapping[str, Any]) -> str | None:
+        """Leave for one tool call, given once what led to it is durable."""
+        if self._journal is not None and self._kept < len(self.said):
+            new = list(enumerate(self.said))[self._kept :]
+            self._kept = len(self.said)
+            await self._journal.write([("context", f"{self._prefix}{i:06d}", message) for i, message in new])  # type: ignore[misc]
+        return None
+
+    def forget(self) -> None:
+        """The turn is over; its step's record says what came of it."""
+        if self._journal is not None and self._kept:
+            gone = [("context", f"{self._prefix}{i:06d}", None) for i in range(self._kept)]
+            self._journal.write(gone, lambda error: None)
+
+
+def _after(now: float, seconds: float | None) -> float | None:
+    return None if seconds is None else now + seconds
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,452 @@
+"""The living instance: boot, work, drain, in this order on the page.
+
+One loop and one writer. Nothing here waits for work: runs, timers and triggers call back, and :meth:`Instance.run`
+sleeps until something says to leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentd import RUNTIME, __version__
+from agentd.children.linux import become_subreaper
+from agentd.children.reaper import Reaper
+from agentd.children.spawner import Spawner
+from agentd.config import lifetime
+from agentd.engine.decision import Limits, Run
+from agentd.engine.definition import Kinds
+from agentd.errors import EXIT_OK, AgentdError, ConfigError, StoreError
+from agentd.journal.delivery import Health
+from agentd.journal.journal import Journal, Settings
+from agentd.journal.memory import Memory
+from agentd.journal.restored import FINISHED, Restored
+from agentd.ports.host import Secrets
+from agentd.runtime import health, outcome
+from agentd.runtime.admission import Admission, Event
+from agentd.runtime.agent import Agents
+from agentd.runtime.caches import Caches
+from agentd.runtime.clock import SystemClock
+from agentd.runtime.definitions import Definitions, documents
+from agentd.runtime.drain import KILL_GRACE, Rung, descend
+from agentd.runtime.host import InstanceHost
+from agentd.runtime.instruction import read_instruction
+from agentd.runtime.outcome import Ended
+from agentd.runtime.pressure import Gauge
+from agentd.runtime.runs import Live, Runs
+from agentd.runtime.servers import Servers
+from agentd.runtime.spill import Spill
+from agentd.runtime.steps import Steps
+from agentd.runtime.timers import Timers
+from agentd.runtime.triggers import Triggers
+from agentd.runtime.turns import Turns
+from agentd.runtime.waits import Waits
+
+if TYPE_CHECKING:
+    from agentd.config.load import Loaded
+    from agentd.telemetry.emitter import Telemetry
+
+
+class Instance:
+    """One agentd instance. Make it before any loop runs; :meth:`run` is its life."""
+
+    def __init__(
+        self, loaded: Loaded, log: Telemetry, spawner: Spawner | None, *, secrets: Secrets, flush: Callable[[], object]
+    ) -> None:
+        """`flush` writes out the log, for the moment before an end without goodbye."""
+        assert loaded.document is not None
+        self._secrets, self._flush_log = secrets, flush
+        self.loaded, self.document, self.log = loaded, loaded.document, log
+        self.shape = lifetime.shape(self.document, loaded.plugins)
+        self.name = lifetime.instance(self.document, loaded.environ)
+        self.clock = SystemClock()
+        self.ended: list[Ended] = []
+        self.paused = False
+        self.lameduck = False
+        self._spawner, self._reaper = spawner, Reaper()
+        self._leave: asyncio.Future[str] | None = None
+        self._fatal: AgentdError | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._stack = contextlib.AsyncExitStack()
+        self._draining = False
+        self._grace_armed = False
+        self._started = self.clock.monotonic()
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Boot, work until there is nothing left or a signal comes, drain. The exit code."""
+        loop = asyncio.get_running_loop()
+        self._leave = loop.create_future()
+        self._adopt_processes(loop)
+        self.log("proc.start", version=__version__, runtime=RUNTIME, instance=self.name, config_files=self.loaded.files)
+        code = 1
+        try:
+            await self._boot()
+            reason = await self._leave
+            code = await self._drain(reason)
+        except AgentdError as error:
+            self._fatal = error
+            self.log("proc.fatal", level="error", err=error, msg=error.message)
+            code = error.exit_code
+            await self._drain("fatal")
+        finally:
+            await self._stack.aclose()
+            self._release_processes(loop)
+        turns = self.turns if hasattr(self, "turns") else None
+        self.log(
+            "proc.exit", code=code, uptime_ms=int((self.clock.monotonic() - self._started) * 1000),
+            runs=len(self.ended) if self.shape == "job" else getattr(getattr(self, "runs", None), "finished", 0),
+            turns=turns.total if turns else 0, tool_calls=turns.tool_calls if turns else 0,
+            tokens_in=turns.tokens_in if turns else 0, tokens_out=turns.tokens_out if turns else 0,
+        )  # fmt: skip
+        return code
+
+    def _adopt_processes(self, loop: asyncio.AbstractEventLoop) -> None:
+        with contextlib.suppress(OSError):
+            become_subreaper()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, signal.Signals(number).name)
+        self._reaper.start(loop)
+        if self._spawner is not None:
+            self._spawner.attach(loop, self._reaper)
+
+    def _release_processes(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._spawner is not None:
+            self._spawner.close()
+        self._reaper.stop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    def _signalled(self, name: str) -> None:
+        if self._draining or (self._leave is not None and self._leave.done()):
+            # A second signal: everything ends now, and leases are not released.
+            if self._spawner is not None:
+                self._spawner.kill_all()
+            self.log("proc.exit", level="error", code=1, msg=f"a second {name}: killed everything at once")
+            self._flush_log()
+            os._exit(1)
+        self.leave(name)
+
+    def leave(self, reason: str) -> None:
+        """Begin the drain, once."""
+        if self._leave is not None and not self._leave.done():
+            self._leave.set_result(reason)
+
+    def fail(self, error: AgentdError) -> None:
+        """Leave because of `error`, with its exit code."""
+        self._fatal = self._fatal or error
+        self.leave("fatal")
+
+    # --- boot ----------------------------------------------------------------------------------------------------
+
+    async def _boot(self) -> None:
+        document, loaded, log, clock = self.document, self.loaded, self.log, self.clock
+        self.host = InstanceHost(
+            instance=self.name, clock=clock, log=log, secrets=self._secrets, environ=loaded.environ
+        )
+        self.definitions = Definitions(Kinds(
+            starts=loaded.plugins.start_nodes, steps=loaded.plugins.step_nodes, rules=loaded.plugins.schedule_rules
+        ))  # fmt: skip
+        from agentd.runtime.fetch import fetch_workflows
+
+        self.definitions.adopt(await fetch_workflows(documents(document), self.host))
+        self.instruction = read_instruction(document.agent.instruction, loaded.cwd)
+        restored = await self._open_store()
+        self._assemble(restored)
+        await self._restore(restored)
+        await self.triggers.arm(self.definitions.current.values())
+        self._watch()
+        log(
+            "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
+            runs=len(self.runs.live), inbox_pending=self.admission.pending,
+        )  # fmt: skip
+        self.check_idle()
+
+    async def _open_store(self) -> Restored:
+        document, plugins = self.document, self.loaded.plugins
+        kind = lifetime.store_kind(document, plugins)
+        spec = plugins.stores.get(kind)
+        if spec is None:
+            raise ConfigError(findings=[("store.kind", plugins.missing("stores", kind))])
+        options = getattr(document.store, kind, None) or spec.options()
+        self.store_spec, self.store_options = spec, options
+        store = await self._stack.enter_async_context(spec.open(options, self.host))
+        settings = Settings(
+            instance=self.name, prefix=document.store.prefix, timeout=document.store.timeout,
+            max_value_bytes=document.store.max_value_bytes, on_error=document.store.on_error,
+        )  # fmt: skip
+        self.journal = Journal(store, settings, clock=self.clock, log=self.log, notify=self._store_health)
+        restored = await self.journal.open(fresh=self.loaded.invocation.fresh, digest=self._digest())
+        self._stack.push_async_callback(self.journal.close)
+        if spec.durable:
+            described = spec.describe(options) if spec.describe is not None else {}
+            self.log(f"store.{kind}" if kind == "file" else "store.open", generation=restored.generation, **described)
+        return restored
+
+    def _digest(self) -> dict[str, str]:
+        """Hashes of the sections that shape durable state."""
+        import hashlib
+
+        shaping: Mapping[str, Any] = {
+            "agent.name": self.name,
+            "store.prefix": self.document.store.prefix,
+            "workflows": sorted((plan.name, plan.hash) for plan in self.definitions.current.values()),
+            "streams": {name: stream.model_dump() for name, stream in self.document.streams.items()},
+        }
+        return {
+            name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+            for name, value in shaping.items()
+        }
+
+    def _assemble(self, restored: Restored) -> None:
+        document, clock, log = self.document, self.clock, self.log
+        pressure, options = self.store_spec.pressure, self.store_options
+        self.gauge = Gauge((lambda: pressure(options)) if pressure is not None else None, clock, log)
+        self.timers = Timers(clock)
+        self.memory = Memory(restored.of("memory"))
+        self.caches = Caches(self.journal, clock)
+        self.spill = Spill(self.journal, document.limits.inline_max_bytes)
+        self.waits = Waits(self)
+        self.servers = Servers(document.mcp.servers, log, all_needed=self.shape == "job")
+        if self._spawner is not None:
+            self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns)
+        self.steps = Steps(self)
+        self.runs = Runs(
+            self.journal, self.timers, clock, log,
+            performer=self.steps.performer, host=self.host, memory=self.memory, spill=self.spill,
+            step_timeout=document.limits.step_timeout, on_end=self._on_end, on_wait=self.waits.arm,
+            on_unwait=self.waits.disarm, on_store_error=self._on_store_error, caches=self.caches,
+        )  # fmt: skip
+        self.admission = Admission(
+            self.journal, clock, log, max_runs=document.limits.max_runs, plan=self.definitions.plan,
+            begin=self.begin, running=self.running, known=self.known_run, replace=self._replace,
+            new_id=new_id, level=lambda: self.gauge.level,
+        )  # fmt: skip
+        self.triggers = Triggers(self, restored.of("start"))
+
+    async def _restore(self, restored: Restored) -> None:
+        self.finished_runs = {id: run for id, run in restored.runs.items() if run.get("status") in FINISHED}
+        removals = self.definitions.restore(
+            await self.journal.read_many("definition"), [run["hash"] for run in restored.unfinished.values()]
+        )
+        if removals:
+            self.journal.write(removals, lambda error: None)
+        resumed, lost = [], 0
+        for id, record in restored.unfinished.items():
+            plan = self.definitions.pinned(record["hash"])
+            if plan is None:
+                lost += 1
+                self.log("restore.lost", level="error", run=id, workflow=record.get("workflow"),
+                         msg="the definition this run was started with is gone; the run is kept")  # fmt: skip
+                continue
+            steps = restored.steps.get(id, {})
+            if any("$artifact" in (state.get("output") or ()) for state in steps.values() if isinstance(state, dict)):
+                steps = {entry: await self.spill.restore(state) for entry, state in steps.items()}
+            resumed.append(self.runs.resume(self._run_of(id, record), plan, record, steps.items()))
+        self.admission.restore(restored.inbox)
+        if restored.fresh:
+            more = (
+                {} if restored.superseded is None else {"superseded": restored.superseded, "retired": restored.retired}
+            )
+            self.log("restore.fresh", generation=restored.generation, **more)
+        else:
+            self.log("restore.done", generation=restored.generation, entities=restored.entities,
+                     runs_resumed=len(resumed), events_replayed=len(restored.inbox),
+                     inbox_pending=self.admission.pending, lost=lost)  # fmt: skip
+        for go_on in resumed:
+            go_on()
+
+    def _watch(self) -> None:
+        if self.document.observability.health_file:
+            path = str(self.loaded.cwd / self.document.observability.health_file)
+            self.background(health.keep(path, self.name, self.clock, self.log))
+        if self.shape == "daemon":
+            self.background(self.gauge.watch())
+
+    def background(self, work: Any) -> None:
+        """Run `work` until it ends or the instance does."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- work ----------------------------------------------------------------------------------------------------
+
+    def _run_of(self, id: str, record: Mapping[str, Any]) -> Run:
+        limits = record.get("limits") or {}
+        return Run(
+            id=id, node=record["node"], payload=record.get("payload"), inputs=record.get("inputs") or {},
+            started=record["started"], instance=self.name,
+            limits=Limits(steps=limits.get("steps"), tokens=limits.get("tokens")),
+        )  # fmt: skip
+
+    def begin(self, event: Event) -> None:
+        """Make a run of an accepted event: its record, its event's removal and its first records in one commit."""
+        plan = self.definitions.plan(event.workflow)
+        assert plan is not None
+        own, limits, now = plan.workflow.limits, self.document.limits.run, self.clock.now()
+        record: dict[str, Any] = {
+            "workflow": plan.name, "hash": plan.hash, "node": event.node, "payload": event.payload,
+            "inputs": event.inputs, "status": "running", "started": now, "accepted": event.ts,
+            "deadline": now + (own.deadline or limits.deadline),
+            "limits": {"steps": own.steps or limits.steps, "tokens": own.tokens or limits.tokens},
+        }  # fmt: skip
+        if event.parent is not None:
+            record["parent"] = event.parent
+        also = [("inbox", event.id, None), *self.definitions.pin(plan)]
+        self.runs.start(self._run_of(event.id, record), plan, record, also)  # type: ignore[arg-type]
+
+    def running(self, workflow: str | None) -> int:
+        """Live runs, of one workflow or of all. Runs that only wait hold no slot of the whole."""
+        live = self.runs.live.values()
+        if workflow is None:
+            return sum(1 for r in live if r.tasks or r.unwritten or not r.waits)
+        return sum(1 for r in live if r.plan.name == workflow)
+
+    def known_run(self, id: str) -> bool:
+        """Whether `id` is a run already, live or over."""
+        return id in self.runs.live or id in self.finished_runs
+
+    def expected_run(self, id: str) -> bool:
+        """Whether `id` is a run, or an accepted event that will become one."""
+        return self.known_run(id) or self.admission.holds(id)
+
+    def _replace(self, workflow: str) -> None:
+        oldest = next((r for r in self.runs.live.values() if r.plan.name == workflow), None)
+        if oldest is not None:
+            self.runs.cancel(oldest.id, "replaced by a newer event")
+
+    def _on_end(self, ended: Ended, live: Live) -> None:
+        if self.shape == "job" and "parent" not in live.record:
+            self.ended.append(ended)
+        self.finished_runs[live.id] = live.record
+        self.steps.run_ended(live)
+        self.waits.run_ended(ended, live)
+        self.triggers.run_ended(ended, live)
+        self.admission.changed()
+        self.check_idle()
+
+    def _on_store_error(self, error: AgentdError) -> None:
+        if isinstance(error, StoreError):
+            self.log("store.error", level="error", err=error, op="commit")
+
+    def _store_health(self, state: Health) -> None:
+        self.admission.open = state in (Health.OK, Health.DEGRADED) and not self._draining
+        if state is Health.FENCED and self.document.store.on_conflict == "exit":
+            self.fail(StoreError("another process writes under this identity (store.on_conflict: exit)"))
+        if state is Health.OK:
+            self.background(self._recover())
+
+    async def _recover(self) -> None:
+        """The store works again: runs whose records it refused go on from what is durable."""
+        for live in [r for r in self.runs.live.values() if r.broken]:
+            self.runs.forget(live.id)
+            record = await self.journal.read("run", live.id)
+            if record is None:
+                continue
+            steps = {
+                id.partition("/")[2]: await self.spill.restore(state)
+                for id, state in (await self.journal.read_many("step", f"{live.id}/")).items()
+            }
+            self.runs.resume(self._run_of(live.id, record), live.plan, record, steps.items())()
+        self.admission.changed()
+
+    # --- leaving -------------------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs, waits or is on its way."""
+        return not (self.runs.live or self.admission.pending or self.admission.accepting or self.journal.outstanding)
+
+    def check_idle(self) -> None:
+        """A job leaves at once when its work is final; late work of long-lived triggers gets `idle_grace`."""
+        if self.shape != "job" or not self.idle:
+            return
+        if not self.triggers.long_lived:
+            self.leave("idle")
+        elif not self._grace_armed:
+            self._grace_armed = True
+            self.timers.at(self.clock.now() + self.document.lifecycle.idle_grace, self._grace_over)
+
+    def _grace_over(self) -> None:
+        self._grace_armed = False
+        if self.idle:
+            self.log("lifecycle.idle_exit", code=self._job_code(), job_shape=True)
+            self.leave("idle")
+
+    def _job_code(self) -> int:
+        return outcome.job_code(self.ended, self.document.lifecycle.exit_code_map)
+
+    async def _drain(self, reason: str) -> int:
+        if self._draining:
+            return 1
+        self._draining = True
+        began = self.clock.monotonic()
+        quiet = reason == "idle"
+        if not quiet:
+            children = len(self._spawner.live) if self._spawner is not None else 0
+            self.log(
+                "drain.start",
+                reason=reason,
+                children=children,
+                runs=len(self.runs.live) if hasattr(self, "runs") else 0,
+            )
+        if hasattr(self, "triggers"):
+            rungs = [
+                Rung(name="close", act=self._close_doors, most=lambda left: left),
+                Rung(name="wait", act=self._wait_for_work, most=lambda left: left - KILL_GRACE - 2),
+                Rung(name="stop", act=self._stop_work, most=lambda left: min(left - 1, KILL_GRACE + 1)),
+                Rung(name="checkpoint", act=self._checkpoint, most=lambda left: left),
+            ]
+            overran = await descend(rungs, self.document.lifecycle.drain_timeout, self.clock, self.log)
+            if "stop" in overran or "checkpoint" in overran:
+                self.log("drain.abandon", level="warn", live=len(self.runs.live))
+        for task in list(self._background):
+            task.cancel()
+        if not quiet:
+            self.log("drain.done", drain_ms=int((self.clock.monotonic() - began) * 1000))
+        if self._fatal is not None:
+            return self._fatal.exit_code
+        return self._job_code() if quiet else EXIT_OK
+
+    async def _close_doors(self, _: float) -> None:
+        self.admission.open = False
+        self.runs.stopped = True
+        await self.triggers.disarm()
+
+    async def _wait_for_work(self, share: float) -> None:
+        """Turns are told to stop at their next boundary; other effects in flight may end."""
+        if hasattr(self, "turns"):
+            self.turns.wind_down(share)
+        while tasks := self.runs.in_flight:
+            await asyncio.wait(tasks)
+
+    async def _stop_work(self, _: float) -> None:
+        tasks = self.runs.in_flight
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _checkpoint(self, _: float) -> None:
+        await self.steps.close()
+        await self.journal.settled()
+        self.timers.close()
+
+    # --- the result ----------------------------------------------------------------------------------------------
+
+    def result(self) -> str:
+        """What a job prints."""
+        return outcome.job_output(self.ended)
+
+
+def new_id() -> str:
+    """A fresh event id: a ULID, so that ids sort by time."""
+    from ulid import ULID
+
+    return str(ULID())

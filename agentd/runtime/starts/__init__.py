@@ -1,0 +1,11 @@
+"""The kernel's kinds of start node, one module each: when to fire. What firing means is the door's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agentd.runtime.starts.once import Manual, Once
+
+KINDS: dict[str, Callable[[Any], Any]] = {"once": Once, "manual": Manual}
+"""Kind to class; a kind of a plugin is served by :class:`agentd.runtime.starts.plugged.Plugged`."""
