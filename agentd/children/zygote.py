@@ -121,7 +121,7 @@ def _be_child(fd: int, middle: int, supervisor: int, entry: Entry) -> NoReturn:
 
 
 def main(argv: list[str]) -> NoReturn:
-    """``python -m agentd.children.zygote FD SUPERVISOR ENTRY WARM``: a zygote that was not forked from the supervisor."""
+    """``python -m agentd.children.zygote FD SUPERVISOR ENTRY WARM``: a zygote of its own."""
     fd, supervisor, entry, warm = int(argv[0]), int(argv[1]), argv[2], argv[3]
     serve(socket.socket(fileno=fd), supervisor, load(warm), load(entry))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentd.journal.envelope import State
@@ -37,6 +37,11 @@ class Memory:
         """Everything by key, as templates see it."""
         return {key: e["value"] for key, e in self._entries.items() if sensitive or not e.get("sensitive")}
 
+    @property
+    def view(self) -> Mapping[str, Any]:
+        """The live values by key, as the engine reads them."""
+        return _View(self._entries)
+
     def set(self, key: str, value: Any, *, sensitive: bool = False) -> Record:
         """Change a value; the record to be written."""
         entry: State = {"value": value}
@@ -49,3 +54,17 @@ class Memory:
         """Remove a value, absent is fine; the record to be written."""
         self._entries.pop(key, None)
         return ("memory", key, None)
+
+
+class _View(Mapping[str, Any]):
+    def __init__(self, entries: Mapping[str, State]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, key: str) -> Any:
+        return self._entries[key]["value"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

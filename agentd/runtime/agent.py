@@ -148,11 +148,11 @@ class Agents:
             turn.append({"role": "assistant", "text": answer})
             await self._journal.write(
                 [("context", f"{prefix}{len(messages) + i:08d}", message) for i, message in enumerate(turn)]
-            )  # type: ignore[misc]
+            )
         return result
 
     def _outcome(self, call: Call, result: TurnResult) -> Outcome:
-        spent = {"tokens": result.tokens_in + result.tokens_out, "rounds": result.rounds}
+        spent: dict[str, Any] = {"tokens": result.tokens_in + result.tokens_out, "rounds": result.rounds}
         if result.status in ("completed", "partial"):
             if result.status == "partial":
                 call.live.record["verdict"] = "partial"
@@ -188,7 +188,7 @@ class _Transcript:
         if self._journal is not None and self._kept < len(self.said):
             new = list(enumerate(self.said))[self._kept :]
             self._kept = len(self.said)
-            await self._journal.write([("context", f"{self._prefix}{i:06d}", message) for i, message in new])  # type: ignore[misc]
+            await self._journal.write([("context", f"{self._prefix}{i:06d}", message) for i, message in new])
         return None
 
     def forget(self) -> None:

@@ -22,10 +22,11 @@ async def fetch_workflows(found: Sequence[Mapping[str, Any]], host: InstanceHost
 
 
 async def _fetch(entry: Mapping[str, Any], host: InstanceHost) -> Mapping[str, Any]:
-    from agentd import net
+    import httpx
+
     from agentd.config.quantities import parse_duration
     from agentd.config.syntax import SyntaxFault, parse_any
-    from agentd.security.egress import GuardedTransport
+    from agentd.security.egress import check_url, transport
 
     url, name = str(entry["url"]), str(entry.get("name", ""))
     at = f"workflows.{name or url}"
@@ -34,15 +35,14 @@ async def _fetch(entry: Mapping[str, Any], host: InstanceHost) -> Mapping[str, A
         headers = {str(k): host.secrets.resolve(str(v)) for k, v in (entry.get("headers") or {}).items()}
         async with net.client(
             timeout=timeout, transport=GuardedTransport(allow_private=bool(entry.get("allow_private")))
-        ) as client:
-            async with client.stream("GET", url, headers=headers) as response:
-                body = b""
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > _LIMIT:
-                        raise ValueError(f"it exceeds {_LIMIT >> 20} MiB")
-                if response.status_code != 200:
-                    raise ValueError(f"HTTP {response.status_code}")
+        ) as client, client.stream("GET", url, headers=headers) as response:
+            body = b""
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > _LIMIT:
+                    raise ValueError(f"it exceeds {_LIMIT >> 20} MiB")
+            if response.status_code != 200:
+                raise ValueError(f"HTTP {response.status_code}")
         definition = parse_any(body.decode("utf-8-sig"), url.rpartition("/")[2]).value
     except SyntaxFault as fault:
         raise ConfigError(findings=[(at, f"{fault.line}:{fault.column}: {fault.message}")]) from fault

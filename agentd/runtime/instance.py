@@ -29,7 +29,6 @@ from agentd.journal.restored import FINISHED, Restored
 from agentd.ports.host import Secrets
 from agentd.runtime import health, outcome
 from agentd.runtime.admission import Admission, Event
-from agentd.runtime.agent import Agents
 from agentd.runtime.caches import Caches
 from agentd.runtime.clock import SystemClock
 from agentd.runtime.definitions import Definitions, documents
@@ -219,7 +218,7 @@ class Instance:
         self.steps = Steps(self)
         self.runs = Runs(
             self.journal, self.timers, clock, log,
-            performer=self.steps.performer, host=self.host, memory=self.memory, spill=self.spill,
+            performer=self.steps.performer, host=self.host, memory=self.memory.view, spill=self.spill,
             step_timeout=document.limits.step_timeout, on_end=self._on_end, on_wait=self.waits.arm,
             on_unwait=self.waits.disarm, on_store_error=self._on_store_error, caches=self.caches,
         )  # fmt: skip
@@ -251,9 +250,9 @@ class Instance:
             resumed.append(self.runs.resume(self._run_of(id, record), plan, record, steps.items()))
         self.admission.restore(restored.inbox)
         if restored.fresh:
-            more = (
-                {} if restored.superseded is None else {"superseded": restored.superseded, "retired": restored.retired}
-            )
+            more: dict[str, Any] = {}
+            if restored.superseded is not None:
+                more = {"superseded": restored.superseded, "retired": restored.retired}
             self.log("restore.fresh", generation=restored.generation, **more)
         else:
             self.log("restore.done", generation=restored.generation, entities=restored.entities,
@@ -299,7 +298,7 @@ class Instance:
         if event.parent is not None:
             record["parent"] = event.parent
         also = [("inbox", event.id, None), *self.definitions.pin(plan)]
-        self.runs.start(self._run_of(event.id, record), plan, record, also)  # type: ignore[arg-type]
+        self.runs.start(self._run_of(event.id, record), plan, record, also)
 
     def running(self, workflow: str | None) -> int:
         """Live runs, of one workflow or of all. Runs that only wait hold no slot of the whole."""

@@ -48,7 +48,7 @@ def code_of(run: Ended) -> int:
     return _BY_STATUS.get(run.status, errors.EXIT_FAILED)
 
 
-def job_code(runs: Sequence[Ended], remap: Mapping[str, int]) -> int:
+def job_code(runs: Sequence[Ended], remap: Mapping[Any, int]) -> int:
     """The exit code of a job whose runs ended so; `remap` is `lifecycle.exit_code_map`."""
     codes = {code_of(r) for r in runs}
     code = next((c for c in _SEVERITY if c in codes), errors.EXIT_OK)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentd.engine import decide
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agentd.telemetry.emitter import Telemetry
 
 Performer = Callable[["Call"], Any]
-"""Performs one effect: returns its output or an awaitable of it; Suspend, StepFailed as in :mod:`agentd.ports.nodes`."""
+"""Performs one effect: its output or an awaitable of it; Suspend and StepFailed as in :mod:`agentd.ports.nodes`."""
 
 
 class Call:
@@ -343,7 +344,7 @@ class Runs:
         live.waits[wait.entry] = wait
         if wait.until is not None:
             outcome: Outcome = Done() if plain else TimedOut("nothing came in time")
-            live.timers[wait.entry] = self._timers.at(wait.until, lambda: self.wake(live, wait.entry, outcome))
+            live.timers[wait.entry] = self._timers.at(wait.until, partial(self.wake, live, wait.entry, outcome))
         if not plain and "body" not in wait.on:
             self._on_wait(live, wait)
 

@@ -18,9 +18,9 @@ class Timer:
 
     __slots__ = ("_call", "at")
 
-    def __init__(self, at: float, call: Callable[[], None]) -> None:
+    def __init__(self, at: float, call: Callable[[], object]) -> None:
         self.at = at
-        self._call: Callable[[], None] | None = call
+        self._call: Callable[[], object] | None = call
 
     def cancel(self) -> None:
         """Never fire; harmless when it has."""
@@ -48,7 +48,7 @@ class Timers:
         self._handle: asyncio.TimerHandle | None = None
         self._next = float("inf")
 
-    def at(self, instant: float, call: Callable[[], None]) -> Timer:
+    def at(self, instant: float, call: Callable[[], object]) -> Timer:
         """Call `call` at `instant`."""
         timer = Timer(instant, call)
         heapq.heappush(self._heap, (instant, next(self._count), timer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agentd.engine.starts import InvalidInputs, passes, render_inputs
+from agentd.engine.starts import InputsInvalid, passes, render_inputs
 from agentd.errors import BudgetExceeded
 from agentd.journal.journal import Record
 from agentd.runtime.admission import NotAccepted
@@ -62,13 +62,13 @@ class Door:
         """
         instance, workflow, node = self.instance, self.plan.name, self.node.id
         env = {"instance": instance.name, "ts": instance.clock.now()}
-        if not passes(self.node, payload, env):
+        if not passes(self.plan, self.node.id, payload, env):
             if state is not None:
                 await self.save(state)
             return None
         try:
-            inputs = render_inputs(self.plan, self.node, payload, env)
-        except InvalidInputs as error:
+            inputs = render_inputs(self.plan, self.node.id, payload, env)
+        except InputsInvalid as error:
             instance.log("run.inputs.invalid", level="warn", workflow=workflow, node=node, err=str(error))
             if state is not None:
                 await self.save(state)
@@ -111,7 +111,7 @@ class Triggers:
                 self.long_lived |= node.spec.lifetime == "long"
                 await start.arm()
                 if node.kind not in ("once", "manual"):
-                    more = getattr(start, "describe", dict)()
+                    more: dict[str, Any] = getattr(start, "describe", dict)()
                     self._instance.log("trigger.armed", workflow=plan.name, node=node.id, kind=node.kind, **more)
 
     async def disarm(self) -> None:
@@ -147,9 +147,9 @@ class Triggers:
 
     async def manual(self, plan: Plan, node: StartNode, payload: Any, *, id: str | None = None,
                      key: str | None = None, parent: dict[str, str] | None = None) -> str:  # fmt: skip
-        """Start a workflow on command; the event's id. Raises :class:`~agentd.engine.starts.InvalidInputs`, NotAccepted."""
+        """Start a workflow on command; the event's id. Raises InputsInvalid, NotAccepted."""
         env = {"instance": self._instance.name, "ts": self._instance.clock.now()}
-        inputs = render_inputs(plan, node, payload, env)
+        inputs = render_inputs(plan, node.id, payload, env)
         event = await self._instance.admission.accept(
             plan.name, node.id, payload, inputs, key=key, id=id, parent=parent
         )
