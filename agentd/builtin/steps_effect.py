@@ -44,7 +44,9 @@ class Tool(Fields):
 
 class Http(Fields):
     url: str = Field(description="where to")
-    method: Templated[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]] = Field("GET", description="how")
+    method: Templated[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]] = Field(
+        "GET", description="how"
+    )
     headers: dict[str, Any] = Field(default_factory=dict, description="further headers")
     query: dict[str, Any] = Field(default_factory=dict, description="query parameters")
     json_: Any = Field(None, alias="json", description="a JSON body")

@@ -15,7 +15,6 @@ from agentd.ports.fields import (
     Fields,
     Literally,
     PerItem,
-    PerItemCondition,
     Schema,
     Steps,
     Templated,
@@ -38,15 +37,21 @@ class Parallel(Fields):
 
 
 class Batching(Fields):
-    size: Templated[Annotated[int, Field(ge=1)]] | None = Field(None, description="elements of a wave; the next waits for it")
+    size: Templated[Annotated[int, Field(ge=1)]] | None = Field(
+        None, description="elements of a wave; the next waits for it"
+    )
     parallel: Templated[Annotated[int, Field(ge=1, le=1000)]] = Field(16, description="elements at once")
-    rate: str | None = Field(None, description="elements begun per time, such as 20/1s", pattern=r"^\d+/\d*(\.\d+)?(ms|s|m|h)$")
+    rate: str | None = Field(
+        None, description="elements begun per time, such as 20/1s", pattern=r"^\d+/\d*(\.\d+)?(ms|s|m|h)$"
+    )
 
 
 class Foreach(Fields):
     over: Value = Field(description="a list")
     body: Steps = Field(description="the steps for each element; sees item and index")
-    as_: str | None = Field(None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    as_: str | None = Field(
+        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
+    )
     batch: Batching = Field(default_factory=Batching, description="size, parallel and rate")
     collect: bool = Field(True, description="whether the results become the output")
 
@@ -93,8 +98,8 @@ class Wait(Fields):
     handle: str | None = Field(None, description="subagent: its handle")
     path: str | None = Field(None, description="webhook: the path")
     context: str | None = Field(None, description="message: the conversation")
-    filter: PerItemCondition | None = Field(None, description="what must hold of the payload")
-    condition: PerItemCondition | None = Field(None, description="condition: what must become true")
+    filter: Condition | None = Field(None, description="what must hold of the payload")
+    condition: Condition | None = Field(None, description="condition: what must become true")
     interval: Templated[Duration] | None = Field(None, description="condition: how often it is looked at")
     until: Any = Field(None, description="deadline: the instant (RFC 3339 or epoch seconds)")
 
@@ -131,19 +136,25 @@ class Assign(Fields):
 
 class Map(Fields):
     over: Value = Field(description="a list")
-    as_: str | None = Field(None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    as_: str | None = Field(
+        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
+    )
     expression: PerItem = Field(description="the new element; sees item and index")
 
 
 class Filter(Fields):
     over: Value = Field(description="a list")
-    as_: str | None = Field(None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
-    expression: PerItemCondition = Field(description="what must hold of an element that stays")
+    as_: str | None = Field(
+        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
+    )
+    expression: Condition = Field(description="what must hold of an element that stays")
 
 
 class Reduce(Fields):
     over: Value = Field(description="a list")
-    as_: str | None = Field(None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    as_: str | None = Field(
+        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
+    )
     initial: Any = Field(None, description="what acc is at first")
     expression: PerItem = Field(description="the next acc; sees acc, item and index")
 
@@ -188,7 +199,9 @@ SPECS: tuple[StepSpec, ...] = (
     StepSpec(kind="foreach", fields=Foreach, pure=True, bodies=("body",), help="run a body for each element of a list"),
     StepSpec(kind="batch", fields=Batch, pure=True, bodies=("body",), help="run a body for each batch of a list"),
     StepSpec(kind="iterate", fields=Iterate, pure=True, bodies=("body",), help="run a body again and again"),
-    StepSpec(kind="race", fields=Race, pure=True, bodies=("branches",), help="run named bodies, the first to succeed wins"),
+    StepSpec(
+        kind="race", fields=Race, pure=True, bodies=("branches",), help="run named bodies, the first to succeed wins"
+    ),
     StepSpec(kind="subgraph", fields=Subgraph, pure=True, bodies=("body",), help="nested steps as one step"),
     _pure("sleep", Sleep, "wait for a time"),
     _pure("wait", Wait, "wait for something to happen"),

@@ -17,10 +17,17 @@ from agentd.engine.template import PREFIX, Compiler
 
 Test = Callable[[Names], bool]
 
-_PARTS = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|\{\{.*?\}\}|[^"'<>=!{}])+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*""", re.DOTALL)
+_PARTS = re.compile(
+    r"""\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|\{\{.*?\}\}|[^"'<>=!{}])+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*""", re.DOTALL
+)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False, "null": None}
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def compile_condition(text: bool | str, compiler: Compiler) -> Test:

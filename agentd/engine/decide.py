@@ -1,4 +1,4 @@
-"""The engine's five questions. Pure: time and jitter come with the event, everything else is in plan and state.
+"""The engine's questions. Pure: time and jitter come with the event, everything else is in plan and state.
 
 A run is a fold over its events. Each event (the beginning, an outcome) changes the state in place and returns the
 :class:`~agentd.engine.decision.Decision` that follows; work per event is proportional to what changed, never to the
@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentd.engine.decision import Decision
+from agentd.engine.fold import Fold
+from agentd.engine.paths import With
+from agentd.engine.replay import replay
+from agentd.engine.state import RunState, Step
+
 if TYPE_CHECKING:
-    from agentd.engine.decision import Decision, Outcome, Run, RunStatus
+    from agentd.engine.decision import Outcome, Run, RunStatus
     from agentd.engine.plan import Plan
-    from agentd.engine.state import RunState
 
 
 def begin(plan: Plan, run: Run, *, memory: Mapping[str, Any] | None = None) -> tuple[RunState, Decision]:
@@ -23,7 +28,10 @@ def begin(plan: Plan, run: Run, *, memory: Mapping[str, Any] | None = None) -> t
     The run's own record must be durable before the decision is acted on (the same commit will do). `memory` is the
     live view that `{{memory.<key>}}` reads; what was read is recorded with the step.
     """
-    raise NotImplementedError
+    state = RunState(plan, run, memory)
+    fold = Fold(state, run.started)
+    fold.begin()
+    return state, fold.decision
 
 
 def settle(state: RunState, entry: str, outcome: Outcome, now: float, jitter: float = 0.5) -> Decision:
@@ -31,12 +39,18 @@ def settle(state: RunState, entry: str, outcome: Outcome, now: float, jitter: fl
 
     An entry that is not in flight (cancelled, already settled, of an ended run) yields an empty decision.
     """
-    raise NotImplementedError
+    fold = Fold(state, now, jitter)
+    fold.settle(entry, outcome)
+    return fold.decision
 
 
-def cancel(state: RunState, now: float, *, reason: str, status: RunStatus = "cancelled", code: str = "cancelled") -> Decision:
+def cancel(
+    state: RunState, now: float, *, reason: str, status: RunStatus = "cancelled", code: str = "cancelled"
+) -> Decision:
     """End the run from outside: an operator's cancel, its deadline (``status="failed", code="deadline"``), a drain."""
-    raise NotImplementedError
+    fold = Fold(state, now)
+    fold.finish(status, err={"code": code, "message": reason}, reason=reason)
+    return fold.decision
 
 
 def resume(
@@ -54,4 +68,18 @@ def resume(
     `on_replay` says; suspended ones come back as waits. The decision may also finish the run (all was done but the
     run record said so too late).
     """
-    raise NotImplementedError
+    state = RunState(plan, run, memory)
+    return state, replay(state, dict(step_records), now)
+
+
+def holds(state: RunState, entry: str, payload: Any = None) -> bool:
+    """Whether the `filter` (over the payload that came) or the `condition` of a waiting entry holds now."""
+    step = state.flying.get(entry)
+    if not isinstance(step, Step):
+        return False
+    tests = step.node.tests
+    test = tests.get("condition") or tests.get("filter")
+    if test is None:
+        return True
+    more = {**payload, "payload": payload} if isinstance(payload, dict) else {"payload": payload}
+    return test(With(step.scope, more))

@@ -60,7 +60,9 @@ class Workflow(Written):
     concurrency: Concurrency = Field(default_factory=Concurrency, description="how many runs at once")
     limits: WorkflowLimits = Field(default_factory=WorkflowLimits, description="bounds of a run")
     priority: Literal["low", "normal", "high"] = Field("normal", description="low sheds first under pressure")
-    state: dict[Named, Variable] = Field(default_factory=dict, description="declared run variables, read as vars.<name>")
+    state: dict[Named, Variable] = Field(
+        default_factory=dict, description="declared run variables, read as vars.<name>"
+    )
     unload: Unload = Field(default_factory=Unload, description="when a reload removes it")
     steps: dict[str, Any] = Field(description="the graph: `{id: step}`")
 

@@ -158,3 +158,21 @@ def down(value: Any, segment: Segment, path: Path) -> Any:
         except KeyError:
             pass
     raise Missing(write_path(path))
+
+
+class With:
+    """`names`, and a few more that come first."""
+
+    __slots__ = ("_more", "_names")
+
+    def __init__(self, names: Names, more: Mapping[str, Any]) -> None:
+        self._names, self._more = names, more
+
+    def name(self, root: str) -> Any:
+        return self._more[root] if root in self._more else self._names.name(root)
+
+    def step(self, id: str) -> Any:
+        return self._names.step(id)
+
+    def everything(self, text: str) -> dict[str, Any]:
+        return {**self._names.everything(text), **self._more}

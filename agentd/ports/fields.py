@@ -62,25 +62,38 @@ Condition = Annotated[bool | str, _read_as("condition")]
 """A comparison, a path, or an expression of a plugin."""
 PerItem = Annotated[Any, _read_as("item")]
 """A template that the kind renders once per element, with `item` and `index`."""
-PerItemCondition = Annotated[bool | str, _read_as("condition")]
-Literally = Annotated[Any, _read_as("literal")]
-"""Kept as written: a JSON Schema, a mapping with its own meaning."""
+Literally = _read_as("literal")
+"""Mark, as in ``Annotated[dict[str, str], Literally]``: kept as written, nothing is rendered in it."""
 Schema = Annotated[dict[str, Any] | bool, _read_as("schema")]
 """A JSON Schema, checked at load."""
 Steps = Annotated[dict[str, Any], _read_as("steps")]
 """Nested steps: ``{id: step}``."""
 Branches = Annotated[dict[str, dict[str, Any]], _read_as("branches")]
 """Named bodies of nested steps: ``{branch: {id: step}}``."""
-Target = Annotated[str | list[str], _read_as("literal")]
 
 
 def read_as(model: type[BaseModel]) -> dict[str, str]:
     """How each field of `model` (by its written name) is to be read; absent where it is a plain template."""
     found: dict[str, str] = {}
     for name, info in model.model_fields.items():
-        extra = info.json_schema_extra
-        if isinstance(extra, dict) and isinstance(extra.get("read_as"), str):
-            found[info.alias or name] = str(extra["read_as"])
+        how = _how(info) or _how_of_type(info.annotation)
+        if how is not None:
+            found[info.alias or name] = how
+    return found
+
+
+def _how(info: object) -> str | None:
+    extra = getattr(info, "json_schema_extra", None)
+    return str(extra["read_as"]) if isinstance(extra, dict) and "read_as" in extra else None
+
+
+def _how_of_type(annotation: Any) -> str | None:
+    """The mark may stand on a member of a union (``Condition | None``)."""
+    marks = getattr(annotation, "__metadata__", ()) if get_origin(annotation) is Annotated else ()
+    found = next((how for mark in marks if (how := _how(mark))), None)
+    if found is None and (get_origin(annotation) is Annotated or len(get_args(annotation)) > 1):
+        members = get_args(annotation)[:1] if get_origin(annotation) is Annotated else get_args(annotation)
+        found = next((how for member in members if (how := _how_of_type(member))), None)
     return found
 
 

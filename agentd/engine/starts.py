@@ -1,0 +1,61 @@
+"""What a fired start node makes of its payload: whether it counts, and the run's inputs; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentd.engine.paths import Missing, With
+from agentd.engine.plan import Plan
+from agentd.errors import AgentdError
+
+
+class InputsInvalid(AgentdError):
+    """The inputs cannot be rendered or do not meet `inputs.schema`: no run is made."""
+
+    code = "inputs"
+
+
+class _Nothing:
+    """Names that hold nothing; what there is comes first, through :class:`With`."""
+
+    def name(self, root: str) -> Any:
+        raise KeyError(root)
+
+    def step(self, id: str) -> Any:
+        return None
+
+    def everything(self, text: str) -> dict[str, Any]:
+        return {}
+
+
+def render_inputs(plan: Plan, node: str, payload: Any, env: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a run that start node `node` begins with `payload`.
+
+    Its `inputs` rendered over ``{payload, env}``; without them the payload itself when it is an object, else nothing.
+    Raises :class:`InputsInvalid` (log `run.inputs.invalid`).
+    """
+    render = plan.starts[node].inputs
+    if render is None:
+        inputs = payload if isinstance(payload, dict) else {}
+    else:
+        try:
+            inputs = render(With(_Nothing(), {"payload": payload, "env": dict(env)}))
+        except (Missing, ValueError) as e:
+            raise InputsInvalid(f"{plan.name}.{node}: nothing at {e}") from e
+    problem = plan.inputs.problem(inputs)
+    if problem is not None:
+        raise InputsInvalid(f"{plan.name}.{node}: the inputs do not meet inputs.schema: {problem}")
+    return inputs
+
+
+def passes(plan: Plan, node: str, payload: Any, env: Mapping[str, Any]) -> bool:
+    """Whether the `filter` of start node `node` lets `payload` through; a path that is not there is null."""
+    test = plan.starts[node].filter
+    if test is None:
+        return True
+    more = dict(payload) if isinstance(payload, dict) else {}
+    try:
+        return test(With(_Nothing(), {**more, "payload": payload, "env": dict(env)}))
+    except ValueError:
+        return False
