@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help venv demo test check format generate clean
+.PHONY: help venv demo test check style types layers generated format generate clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,11 +23,19 @@ demo: $(READY) ## an agent works through an inbox of incidents (uses AGENTD_INTE
 test: $(READY) ## all tests but the long ones (-m soak)
 	$(BIN)/pytest -n auto -m "not soak"
 
-check: $(READY) ## style, types, layers, generated files
+check: style types layers generated ## style, types, layers, generated files
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
+
+layers: $(READY)
 	$(BIN)/lint-imports --no-logo
+
+generated: $(READY)
 	$(BIN)/python scripts/generate.py --check
 
 format: $(READY) ## let ruff put the style right
