@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentd.cli.output import emit, occupy_descriptors, tell
+from agentd.cli.output import emit, tell
 from agentd.errors import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, AgentdError, ConfigError, UsageError, exit_code
+from agentd.telemetry.descriptors import hold_standard_descriptors
 
 if TYPE_CHECKING:
     from agentd.config.load import Loaded
@@ -24,17 +25,27 @@ COMMANDS = {
 
 def dispatch(args: Sequence[str]) -> int:
     """The exit code of `args`; every deliberate error is told in one line."""
-    occupy_descriptors()
+    if 1 in hold_standard_descriptors():
+        _fail_writes()
     try:
         code = _command(args[0], list(args[1:])) if args and not args[0].startswith("-") else _main(args)
     except AgentdError as fault:
         _explain(fault)
         code = exit_code(fault)
-    except BrokenPipeError:
-        return emit("") or EXIT_FAILED
+    except OSError:
+        if emit("") == EXIT_OK:
+            raise
+        return EXIT_FAILED  # a command's own write met a closed or full stdout
     except KeyboardInterrupt:
         code = EXIT_FAILED
     return emit("") or code if code == EXIT_OK else code
+
+
+def _fail_writes() -> None:
+    """What is written to a stdout that was closed is lost, and has to be noticed: a read-only descriptor refuses it."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def _command(name: str, rest: list[str]) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from agentd.errors import EXIT_FAILED, EXIT_OK
-
 
 def emit(text: str) -> int:
     """Write `text` to stdout, whole. What was asked for and could not be delivered is a failure: exit code 1."""
@@ -24,7 +22,7 @@ def emit(text: str) -> int:
     except (OSError, ValueError) as fault:
         _silence_stdout()
         return _lost(getattr(fault, "strerror", None) or str(fault))
-    return EXIT_OK
+    return 0
 
 
 def tell(event: str, **fields: object) -> None:
@@ -43,16 +41,10 @@ def tell(event: str, **fields: object) -> None:
         pass
 
 
-def occupy_descriptors() -> None:
-    """Put /dev/null where 0, 1 or 2 are closed, lest the next file or socket opened becomes our stderr."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(number, True)
-    os.close(number)
-
-
 def _lost(why: str) -> int:
-    tell("output.lost", msg=f"the output could not be written to stdout: {why}")
-    return EXIT_FAILED
+    message = f"the output could not be written to stdout: {why}"
+    tell("proc.exit", code=1, err={"type": "output", "message": message})
+    return 1
 
 
 def _silence_stdout() -> None:
