@@ -36,6 +36,11 @@ class Health(Enum):
     FENCED = "fenced"
 
 
+def unanswered(timeout: float) -> StoreError:
+    """The error of an operation that exceeded `store.timeout`; the outcome of a write is then unknown."""
+    return StoreError(f"the store did not answer within {timeout:g} s (store.timeout)")
+
+
 class Unit:
     """Writes that belong together, and whom to tell."""
 
@@ -108,7 +113,7 @@ class Delivery:
         """Fail what the store has not answered in time; the outcome of such a write is unknown."""
         late = self._clock.monotonic() - self._timeout
         for unit in [unit for unit in self._out.values() if unit.at <= late]:
-            self._settle(unit, StoreError(f"the store did not answer within {self._timeout:g} s", op="commit"))
+            self._settle(unit, unanswered(self._timeout))
         self._watch = asyncio.get_running_loop().call_later(self._timeout / 4, self._look) if self._out else None
 
     def _returned(self, unit: Unit, future: asyncio.Future[Any]) -> None:
@@ -191,6 +196,8 @@ class Delivery:
                 await self._store.commit(writes)
         except AgentdError as error:
             return error
+        except TimeoutError:
+            return unanswered(self._timeout)
         except Exception as error:
             return StoreError(f"the store failed: {error!r}")
         return None

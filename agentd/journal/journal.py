@@ -10,12 +10,12 @@ Kinds are those of :data:`agentd.journal.restored.WORK` and ``manifest memory st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Literal, TypeVar, overload
 
 from agentd.errors import AgentdError
-from agentd.journal.delivery import Delivery, Done, Health
+from agentd.journal.delivery import Delivery, Done, Health, unanswered
 from agentd.journal.envelope import State, TooLarge, seal, unseal
 from agentd.journal.keys import Keys, parse
 from agentd.journal.restored import LISTED, READ, WORK, Restored
@@ -24,6 +24,8 @@ from agentd.ports.store import Delete, Put, Store, Write
 
 HEARTBEAT = 10.0
 """Seconds between two comparisons of the manifest's generation."""
+
+T = TypeVar("T")
 
 Record = tuple[str, str, State | None]
 """``(kind, id, state)``; a state of None removes the record."""
@@ -103,7 +105,7 @@ class Journal:
         await self._read_all(restored, [kind for kind in READ if not (fresh and kind in WORK)])
         self.generation = restored.generation
         self._manifest = {"generation": self.generation, "digest": dict(digest or {}), "since": self._clock.now()}
-        await self.store.commit([*retire, self._seal("manifest", "instance", self._manifest)])
+        await self._bounded(self.store.commit([*retire, self._seal("manifest", "instance", self._manifest)]))
         self._beat = asyncio.ensure_future(self._heartbeat())
         return restored
 
@@ -249,9 +251,12 @@ class Journal:
             keys += page
         return keys
 
-    async def _bounded(self, call: Any) -> Any:
-        async with asyncio.timeout(self._settings.timeout):
-            return await call
+    async def _bounded(self, call: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                return await call
+        except TimeoutError:
+            raise unanswered(self._settings.timeout) from None
 
     async def settled(self) -> None:
         """Return when every write before this call is durable or has failed."""
