@@ -49,6 +49,11 @@ def secret_name(name: str) -> bool:
     return bool(words) and (words[-1] in _SECRET_WORDS or " ".join(words[-2:]) in _SECRET_PAIRS)
 
 
+@lru_cache(maxsize=4096)
+def _secret_among(names: tuple[str, ...]) -> bool:
+    return any(map(secret_name, names))
+
+
 class Redactor:
     """Hides what it was told of and what looks like a credential."""
 
@@ -77,12 +82,9 @@ class Redactor:
         for hint in _HINTS:
             if hint in line and _SHAPES.search(line):
                 return True
-        for name, value in fields.items():
-            if secret_name(name):
-                return True
-            if isinstance(value, _NESTED):
-                return any(map(secret_name, _NAMES.findall(line)))
-        return False
+        if _secret_among(tuple(fields)):
+            return True
+        return any(type(value) in _NESTED for value in fields.values()) and _secret_among(tuple(_NAMES.findall(line)))
 
     def text(self, text: str) -> str:
         """`text` with every credential replaced by ``***``."""
@@ -107,7 +109,7 @@ class Redactor:
         return value
 
 
-_NESTED = (dict, list, tuple)
+_NESTED = {dict, list, tuple}
 _NAMES = re.compile(r'"([A-Za-z][A-Za-z0-9_.-]{2,63})":')
 
 

@@ -16,6 +16,8 @@ from agentd.telemetry import content as said
 from agentd.telemetry import encode, vocabulary
 from agentd.telemetry.trace import TraceContext
 
+_CANONICAL = frozenset(vocabulary.CANONICAL)
+
 
 class Lines(Protocol):
     """Where lines go; :class:`agentd.telemetry.writer.LineWriter` is the real one."""
@@ -153,11 +155,15 @@ class Telemetry:
             own["err"] = encode.error_data(err)
         if msg:
             own["msg"] = msg
-        for name, value in fields.items():
-            if known and name in known.content and not core.content:
-                own.update(said.digest(name, value))
-            else:
-                own[f"_{name}" if name in vocabulary.CANONICAL else name] = value
+        hide = known.content if known and not core.content else ()
+        if not hide and _CANONICAL.isdisjoint(fields):
+            own.update(fields)
+        else:
+            for name, value in fields.items():
+                if name in hide:
+                    own.update(said.digest(name, value))
+                else:
+                    own[f"_{name}" if name in _CANONICAL else name] = value
         self._write(event, level, known.comp if known else "", own)
 
     def emit_frame(self, frame: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ MAX_LINE = 1 << 20
 _KEEP = 16 << 10
 _DEPTH = 32
 _MARK = "…[{} more characters]"
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSAFE = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def error_data(err: BaseException | Mapping[str, Any] | str) -> dict[str, str]:
@@ -44,7 +44,7 @@ def members(values: Mapping[str, Any]) -> str:
     except (TypeError, ValueError, RecursionError):
         # A key that is no string, NaN, a cycle, or a depth no reader would follow.
         text = _encode(tame(values))[1:-1]
-    return text.translate(_SAFE) if _UNSAFE.search(text) else text
+    return text if text.isascii() or not _UNSAFE.search(text) else text.translate(_SAFE)
 
 
 def tame(value: Any, depth: int = 0) -> Any:
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 
 _SAFE = {
-    **{code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)},
+    **{code: f"\\u{code:04x}" for code in (*range(0x80, 0xA0), 0x2028, 0x2029)},
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
 }
 # A cycle meets the recursion limit all the same; not to look for one halves the cost of a line.

@@ -64,6 +64,7 @@ _TABLE = (
     # the process
     _event("proc.start", "version runtime instance config_files", "The process begins"),
     _event("proc.ready", "instance job_shape workflows runs inbox_pending", "It accepts work"),
+    _event("proc.fatal", "", "It cannot go on, and stops in order", level="error"),
     _event("proc.exit", "code uptime_ms runs turns tool_calls tokens_in tokens_out", "The last line"),
     _event("lifecycle.idle_exit", "code job_shape", "A job has nothing left to do"),
     _event("log.dropped", "lines", "Nobody read stderr, and lines were lost", level="warn"),
@@ -87,6 +88,7 @@ _TABLE = (
     _event("store.warning", "path", "The store works, at a price", level="warn"),
     _event("restore.fresh", "generation superseded retired", "A new life begins"),
     _event("restore.done", "generation entities runs_resumed events_replayed inbox_pending lost", "An old one goes on"),
+    _event("restore.lost", "run workflow", "A run whose definition is gone; it is kept", level="error"),
     _event("restore.step.replay", "run step attempt", "A step found running is done again"),
     _event("restore.timer.repaired", "run step", "A suspended step had lost its timer", level="warn"),
     # MCP
