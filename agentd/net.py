@@ -13,6 +13,7 @@ network). So it is told not to (`trust_env=False`), and each request is routed h
 from __future__ import annotations
 
 import functools
+import importlib
 import ipaddress
 import os
 import re
@@ -53,6 +54,21 @@ def client(
         timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
         headers={"user-agent": f"agentd/{__version__}", "accept-encoding": "gzip"},
     )
+
+
+def warm(*, secure: bool = False, tls_ca: str | None = None) -> None:
+    """Import what the first request would, for a process that forks others; opens nothing.
+
+    httpx brings httpcore only when a transport is made, and that picks its backend at its first connection. `secure`
+    also reads the roots.
+    """
+    import httpx
+
+    for name in ("anyio._backends._asyncio", "httpcore._backends.anyio"):
+        importlib.import_module(name)
+    httpx.AsyncHTTPTransport(verify=False, trust_env=False)
+    if secure:
+        tls_context(tls_ca, os.environ.get("SSL_CERT_FILE"))
 
 
 class Routes:

@@ -65,7 +65,7 @@ class OpenAI:
         return WireRequest(url=_url(endpoint), headers=headers, body=wire.to_bytes(body))
 
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelReply:
-        text = read_text(body)
+        text = read_text(status, body)
         payload = _fold(text) if status < 300 and sse.is_stream(text) else wire.parse_or_none(text)
         choice = _choice(payload) if status < 300 else None
         if choice is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import httpx
 
     from agentd.ports.host import Clock, Log
+
+_ABOUT_SCHEMAS = re.compile(r"response_format|json_schema|output_config|output_format|structured output", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,7 @@ class ModelClient:
         self._log, self._clock, self._chance = log, clock, chance
         self._open, self._client = net, None if net is None else net()
         self._breakers = [Breaker() for _ in self._endpoints]
+        self._schemas = True
 
     async def __aenter__(self) -> ModelClient:
         return self
@@ -102,10 +106,22 @@ class ModelClient:
 
         Endpoints are asked in order, each up to three times where a retry helps. Raises
         :class:`IntelligenceUnavailable` when none answers (fields: status, reason, retryable, tool where the provider
-        complains of one).
+        complains of one). A server that refuses the schema mode is asked without it, then and ever after: who asked for
+        a schema checks the answer.
         """
         if not request.model:
             request = replace(request, model=self._model)
+        if request.schema is None or self._schemas:
+            try:
+                return await self._any(request, deadline)
+            except IntelligenceUnavailable as e:
+                if request.schema is None or not _refuses_schemas(e.__cause__):
+                    raise
+        self._schemas = False
+        return await self._any(replace(request, schema=None), deadline)
+
+    async def _any(self, request: ModelRequest, deadline: float | None) -> ModelReply:
+        """The first endpoint that answers."""
         last: tuple[int, ModelFault] | None = None
         for index, breaker in enumerate(self._breakers):
             if not breaker.admits(self._clock.monotonic()):
@@ -132,7 +148,8 @@ class ModelClient:
     async def _ask(self, index: int, request: ModelRequest, deadline: float | None) -> ModelReply:
         """One endpoint, with retries. A probe of one that has failed gets a single attempt."""
         breaker = self._breakers[index]
-        attempts = 1 if breaker.begin() else 1 + retry.RETRIES
+        probing = breaker.begin()
+        attempts = 1 if probing else 1 + retry.RETRIES
         try:
             for attempt in range(1, attempts + 1):
                 try:
@@ -147,6 +164,8 @@ class ModelClient:
                     await self._clock.sleep(wait)
                 else:
                     breaker.succeeded()
+                    if probing:
+                        self._log("intel.swap", index=index, host=self._endpoints[index].host, reason="recovered")
                     return reply
         finally:
             breaker.released()
@@ -265,9 +284,16 @@ class ModelClient:
         )
 
 
+def _refuses_schemas(cause: BaseException | None) -> bool:
+    """Whether a refusal is about structured output rather than the request itself."""
+    return isinstance(cause, ModelFault) and cause.status in (400, 422) and bool(_ABOUT_SCHEMAS.search(cause.message))
+
+
 def _advice(fault: ModelFault) -> str:
     if fault.status in (401, 403):
         return "; the credential is missing or refused: check intelligence.token"
+    if 300 <= fault.status < 400:
+        return "; redirects are not followed: name the address it leads to"
     if fault.status == 404:
         return "; check intelligence.endpoints and intelligence.model"
     if fault.kind == "fatal" and fault.tool:

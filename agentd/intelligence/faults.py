@@ -47,11 +47,13 @@ def kind_of(status: int, error: Any = None) -> Kind:
     return "failover" if status < 400 else "fatal"
 
 
-def read_text(body: bytes) -> str:
-    """The text of an answer. Raises :class:`ModelFault` for what is no UTF-8."""
+def read_text(status: int, body: bytes) -> str:
+    """The text of an answer. Raises :class:`ModelFault` for one that is no UTF-8; an error page may be anything."""
     try:
         return wire.decode(body)
     except UnicodeDecodeError as e:
+        if status >= 300:
+            return body.decode("utf-8", "replace")
         raise bad_gateway("the answer is no UTF-8") from e
 
 

@@ -80,6 +80,8 @@ async def _exchange(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
         raise Unreachable("the proxy refused the connection") from e
     except ConfigError as e:
         raise ModelFault(e.message, kind="fatal") from e
+    except (httpx.LocalProtocolError, UnicodeEncodeError):  # its words repeat the header, which may be the credential
+        raise ModelFault("a header or the credential holds a character that no header may", kind="fatal") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as e:
         raise Unreachable(f"cannot connect: {e}" if str(e) else f"cannot connect ({type(e).__name__})") from e
     try:

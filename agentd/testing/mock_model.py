@@ -28,6 +28,7 @@ class MockModel:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
+        self._serving = threading.Event()
 
     def __enter__(self) -> MockModel:
         return self
@@ -39,6 +40,7 @@ class MockModel:
         """Serve from a daemon thread."""
         self._thread = threading.Thread(target=lambda: asyncio.run(self.serve()), name="mock-model", daemon=True)
         self._thread.start()
+        self._serving.wait()
         return self
 
     async def serve(self) -> None:
@@ -56,6 +58,7 @@ class MockModel:
                 connections.discard(task)
 
         server = await asyncio.start_server(connected, sock=self._socket)
+        self._serving.set()
         try:
             await self._done.wait()
         finally:

@@ -141,6 +141,7 @@ def test_a_failing_endpoint_rests_is_probed_and_preferred_again(bench: Any, play
     back = "FROM-BACKUP"
     #                                    3 failures, resting, a failed probe, resting 10 s, a good probe
     assert asyncio.run(calls()) == [back, "3", back, "3", back, "4", back, "4", "DONE", "5"]
+    assert [(f["index"], f["reason"]) for f in bench.events("intel.swap")] == [(0, "recovered")]
 
 
 def test_logs_and_errors_hold_no_token_and_no_url(bench: Any, play: Any) -> None:
@@ -188,3 +189,26 @@ def test_an_auth_scheme_may_mend_a_401_once(bench: Any, play: Any) -> None:
     assert bench.ask(server.url, endpoint={"auth": Mending()}).message.text == "DONE"
     assert [r.headers["authorization"] for r in server.requests] == ["old", "fresh"]
     assert len(bench.events("intel.call")) == 1
+
+
+@pytest.mark.parametrize("token", ["sek-1\n23", "sek-\u00e9", "sek\x00"])
+def test_a_credential_that_no_header_may_hold_is_not_repeated(token: str, bench: Any, play: Any) -> None:
+    with pytest.raises(IntelligenceUnavailable, match="character") as e:
+        bench.ask(play(OK).url, endpoint={"token": token})
+    assert "sek" not in f"{e.value} {bench.log} {e.value.__cause__!r}"
+
+
+def test_a_server_without_schemas_is_asked_without(bench: Any, play: Any) -> None:
+    from agentd.ports.model import Message, ModelRequest
+
+    refusal = {"status": 400, "json": {"error": {"message": "'response_format.type' must be 'text'"}}}
+    server = play(refusal, OK)
+    ask = ModelRequest(model="", messages=[Message(role="user", text="x")], schema={"type": "object"})
+
+    async def calls() -> None:
+        async with bench.client(server.url) as client:
+            await client.call(ask)
+            await client.call(ask)
+
+    asyncio.run(calls())
+    assert ["response_format" in r.json for r in server.requests] == [True, False, False]
