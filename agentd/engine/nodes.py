@@ -60,7 +60,7 @@ class NodeCompiler:
     def fields(self, model: BaseModel, sights: dict[str, Sight]) -> None:
         """All fields of the kind. `sights` are those of fields that see more than the step does."""
         how = read_as(type(model))
-        values = model.model_dump(by_alias=True)
+        values = model.model_dump(by_alias=True, warnings=False)
         moving: list[tuple[str, Getter]] = []
         for name, info in type(model).model_fields.items():
             field = info.alias or name
@@ -115,7 +115,7 @@ class NodeCompiler:
                 raise ValueError(
                     f"{field}: {e.errors(include_url=False)[0]['msg'].removeprefix('Value error, ')}"
                 ) from None
-            return made.model_dump(by_alias=True) if isinstance(made, BaseModel) else made
+            return made.model_dump(by_alias=True, warnings=False) if isinstance(made, BaseModel) else made
 
         return checked
 
