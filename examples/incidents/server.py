@@ -66,6 +66,7 @@ def main() -> None:
     # The protocol is named because asyncio sets TCP_NODELAY only on sockets that name it: 40 ms a call without.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # who reads the endpoint may connect at once
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
     config = uvicorn.Config(server.streamable_http_app(), log_level="warning", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
