@@ -169,7 +169,7 @@ class ModelClient:
                     return reply
         finally:
             breaker.released()
-        raise AssertionError("unreachable")
+        raise AssertionError("the last attempt returns or raises")
 
     def _again(self, fault: ModelFault) -> bool:
         """Whether the same endpoint is worth another attempt. A connection that fails is, when there is no other."""
@@ -193,7 +193,7 @@ class ModelClient:
             self._log(
                 "intel.result",
                 level="warn",
-                status=fault.status or "failed",
+                status="failed",
                 **about,
                 dur_ms=self._since(started),
                 err={"type": fault.kind, "message": self._words(fault)},
@@ -258,8 +258,10 @@ class ModelClient:
 
     def _words(self, fault: ModelFault) -> str:
         """What may be said of `fault`: the provider's words only where content may be logged."""
-        if fault.status == 0 or self._content:
+        if fault.status == 0:
             return fault.message
+        if self._content:
+            return f"HTTP {fault.status}: {fault.message}"
         return f"HTTP {fault.status}" + (f", about the tool {fault.tool}" if fault.tool else "")
 
     def _tell_failover(self, last: tuple[int, ModelFault], to: int) -> None:
