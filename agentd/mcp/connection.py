@@ -7,15 +7,17 @@ any order and a sick one costs only its own tools.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentd.errors import AgentdError
 from agentd.mcp.catalogue import Pages, judge_tools
 from agentd.mcp.faults import fault_of
 from agentd.mcp.records import Connected, Elicit, McpFault, Problem, ServerSpec, Tool
+from agentd.mcp.sdk import lean_import
 
 if TYPE_CHECKING:
+    from agentd.mcp.http import SoftClient
     from agentd.mcp.wire import Wire
 
 T = TypeVar("T")
@@ -23,6 +25,8 @@ T = TypeVar("T")
 CLOSE_TIMEOUT = 1.0
 """Seconds a server has to take our leave."""
 MAX_BACKOFF = 30.0
+_NOT_THIS_WAY = (400, 404, 405)
+"""How a server refuses a request of a family it does not speak."""
 
 
 class Link:
@@ -36,6 +40,8 @@ class Link:
         self.users = 0
         """Requests under way: a link that is given up is ended after the last of them."""
         self.retired = False
+        self.presumed = False
+        """Whether the server was not greeted, because it was known."""
         self.task = asyncio.ensure_future(run(self))
 
     @property
@@ -63,15 +69,15 @@ class Connection:
         self,
         spec: ServerSpec,
         *,
-        version: str,
-        tls: Callable[[], ssl.SSLContext],
-        proxy: Callable[[str], str | None],
-        elicit: Elicit | None,
+        client: Callable[[ServerSpec], SoftClient],
+        elicit: Elicit | None = None,
+        known: Connected | None = None,
     ) -> None:
         self.spec = spec
-        self.offer: Connected | None = None
-        """What it offered when it was last opened."""
-        self._version, self._tls, self._proxy, self._elicit = version, tls, proxy, elicit
+        self.offer = known
+        """What it offered when it was last asked."""
+        self._known = known
+        self._client, self._elicit = client, elicit
         self._protocol = spec.protocol
         self._link: Link | None = None
         self._endings: set[asyncio.Task[None]] = set()
@@ -80,8 +86,8 @@ class Connection:
         self._backoff = 0.5
 
     async def open(self, within: float) -> Connected:
-        """Connect and list, whatever the last failure. Raises :class:`McpFault`."""
-        self._retry_at = 0.0
+        """Connect and list, whatever is known and whatever failed last. Raises :class:`McpFault`."""
+        self._retry_at, self._known = 0.0, None
         await self._opened(within)
         assert self.offer is not None
         return self.offer
@@ -98,7 +104,7 @@ class Connection:
         try:
             return await self._over(link, what, until)
         except McpFault as fault:
-            if not fault.session_lost:
+            if not fault.session_lost and not (link.presumed and fault.http_status in _NOT_THIS_WAY):
                 raise
         self._retire(link)
         return await self._over(await self._opened(_left(until)), what, until)
@@ -165,25 +171,22 @@ class Connection:
             _settle(link, McpFault(f"MCP server {self.spec.name!r}: the connection was closed", retry=True))
             raise
         except BaseException as e:
-            leaf = _leaf(e)
-            fault = (
-                leaf
-                if isinstance(leaf, McpFault)
-                else fault_of(self.spec.name, 0, f"{type(leaf).__name__}: {leaf}", {"fault": ""})
-            )
+            fault = _fault(self.spec.name, _leaf(e))
             self._failed(fault)
             _settle(link, fault)
 
     async def _open_and_stay(self, link: Link) -> None:
-        from agentd.mcp.http import SoftClient
-        from agentd.mcp.wire import dial
+        with lean_import():
+            from agentd.mcp.wire import dial
 
         spec = self.spec
-        http = SoftClient(headers=spec.headers, tls=self._tls(), auth=spec.auth, proxy=self._proxy(spec.endpoint))
-        async with dial(spec.name, spec.endpoint, http, version=self._version, elicit=self._elicit) as wire:
-            await wire.greet(self._protocol)
+        async with dial(spec.name, spec.endpoint, self._client(spec), elicit=self._elicit) as wire:
+            known, self._known = self._known, None  # believed once: a server that refuses is asked anew
+            link.presumed = known is not None and wire.presume(known)
+            if not link.presumed:
+                await wire.greet(known.protocol if known else self._protocol)
             self._protocol = wire.protocol
-            self.offer = await _survey(spec, wire)
+            self.offer = known or await _survey(spec, wire)
             self._fault, self._backoff = None, 0.5
             link.wire = wire
             link.ready.set_result(None)
@@ -230,6 +233,14 @@ async def drain(kind: str, wire: Wire, timeout: float) -> Pages:
 def _settle(link: Link, fault: McpFault) -> None:
     if not link.ready.done():
         link.ready.set_exception(fault)
+
+
+def _fault(server: str, error: BaseException) -> McpFault:
+    """Any error of a connection's life as a fault; one of ours keeps its words."""
+    if isinstance(error, McpFault):
+        return error
+    words = error.message if isinstance(error, AgentdError) else f"{type(error).__name__}: {error}"
+    return fault_of(server, 0, words, {"fault": type(error).__name__})
 
 
 def _left(until: float) -> float:

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import agentd
+from agentd import net
 from agentd.mcp.connection import Connection, drain
 from agentd.mcp.records import Connected, Elicit, Failed, Json, McpFault, ServerSpec, Tool, ToolResult
 from agentd.mcp.results import read_result
 from agentd.ports.host import Log
 
 if TYPE_CHECKING:
+    from agentd.mcp.http import SoftClient
     from agentd.mcp.wire import Wire
 
 CONNECT_WITHIN = 5.0
 """Seconds a server has at start-up."""
 
 
-def _no_proxy(_: str) -> str | None:
-    return None
-
-
 class Connections:
     """Every server by name. Nothing is dialled before :meth:`connect` or the first request to a server.
 
     `log` gets `mcp.warning` for what was repaired or left out; the outcome of a connect is the caller's to log.
-    `elicit` declares the capability to answer a server's questions, and answers them. `proxy` names the proxy for an
-    endpoint. Requests raise :class:`~agentd.mcp.records.McpFault`; an unknown server is a KeyError.
+    `elicit` declares the capability to answer a server's questions, and answers them. `known` is what servers offered
+    to an earlier owner: those are dialled at their first request, and not asked again what they offer. `tls_ca` is a
+    file of further roots, `proxy` names the proxy for an endpoint (else the environment does), `transport` replaces
+    the network. Requests raise :class:`~agentd.mcp.records.McpFault`; an unknown server is a KeyError.
     """
 
     def __init__(
@@ -40,17 +40,31 @@ class Connections:
         log: Log,
         tls_ca: str | None = None,
         elicit: Elicit | None = None,
-        proxy: Callable[[str], str | None] = _no_proxy,
+        proxy: Callable[[str], str | None] | None = None,
+        known: Mapping[str, Connected] | None = None,
+        transport: Callable[[], Any] | None = None,
     ) -> None:
         self.specs = tuple(servers)
         self._log = log
-        tls = _Tls(tls_ca)
+        self._tls_ca, self._transport = tls_ca, transport
+        self._proxy = proxy or (lambda url: net.proxy_for(url, os.environ))
         self._by_name = {
-            s.name: Connection(
-                s, version=agentd.__version__, tls=tls.for_endpoint(s.endpoint), proxy=proxy, elicit=elicit
-            )
-            for s in servers
+            s.name: Connection(s, client=self._client, elicit=elicit, known=(known or {}).get(s.name)) for s in servers
         }
+
+    def _client(self, spec: ServerSpec) -> SoftClient:
+        """An HTTP client for one life of one connection."""
+        from agentd.mcp.http import SoftClient
+
+        secure = urlsplit(spec.endpoint).scheme == "https"
+        roots = net.tls_context(self._tls_ca, os.environ.get("SSL_CERT_FILE")) if secure else None
+        return SoftClient(
+            headers=spec.headers,
+            tls=roots or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            auth=spec.auth,
+            proxy=self._proxy(spec.endpoint),
+            transport=self._transport() if self._transport else None,
+        )
 
     async def connect(
         self, names: Iterable[str] | None = None, within: float = CONNECT_WITHIN
@@ -108,7 +122,8 @@ class Connections:
         connection = self._by_name[server]
 
         async def ask(wire: Wire, seconds: float) -> list[Json]:
-            if ("prompts" if kind == "prompts" else "resources") not in wire.capabilities:
+            offer = connection.offer
+            if offer is None or not (offer.prompts if kind == "prompts" else offer.resources):
                 return []
             pages = await drain(kind, wire, seconds)
             if pages.warning:
@@ -164,25 +179,3 @@ class Connections:
 
 def _find(offer: Connected | None, tool: str) -> Tool | None:
     return next((t for t in offer.tools if t.name == tool), None) if offer else None
-
-
-class _Tls:
-    """One TLS context for all https servers, made when first dialled (it costs 15 ms); a bare one for the others."""
-
-    def __init__(self, ca: str | None) -> None:
-        self._ca = ca
-        self._context: ssl.SSLContext | None = None
-
-    def for_endpoint(self, endpoint: str) -> Callable[[], ssl.SSLContext]:
-        return self._full if urlsplit(endpoint).scheme == "https" else _bare
-
-    def _full(self) -> ssl.SSLContext:
-        if self._context is None:
-            self._context = ssl.create_default_context()
-            if self._ca:
-                self._context.load_verify_locations(self._ca)
-        return self._context
-
-
-def _bare() -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

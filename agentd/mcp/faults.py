@@ -10,6 +10,9 @@ from agentd.mcp.records import McpFault
 UNSUPPORTED_VERSION = -32022
 REQUEST_TIMEOUT = -32001
 CONNECTION_CLOSED = -32000
+HEADER_MISMATCH = -32020
+_ASK_ANEW = (UNSUPPORTED_VERSION, HEADER_MISMATCH)
+"""Refusals of what we knew of the server from before, made before anything was done."""
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -27,7 +30,7 @@ def fault_of(server: str, rpc_code: int, message: str, data: Any) -> McpFault:
         rpc_code=0 if transport or not told.get("answered", True) else rpc_code,
         http_status=status,
         retry=transport or status in _TRANSIENT,
-        session_lost=session_lost(message, told),
+        session_lost=rpc_code in _ASK_ANEW or session_lost(message, told),
     )
 
 

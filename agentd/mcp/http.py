@@ -36,12 +36,14 @@ class SoftClient(httpx2.AsyncClient):
         tls: ssl.SSLContext,
         auth: Auth | None = None,
         proxy: str | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
         read_timeout: float = 900.0,
     ) -> None:
         super().__init__(
             headers=dict(headers),
             verify=tls,
             proxy=proxy,
+            transport=transport,
             trust_env=False,
             timeout=httpx2.Timeout(10.0, read=read_timeout, connect=5.0),
         )

@@ -101,7 +101,7 @@ class McpFault(AgentdError):
     """A request to a server that got no usable answer: a JSON-RPC error, a timeout, or a fault of the transport.
 
     `rpc_code` and `http_status` are 0 where there was none. `retry` tells whether another attempt may help;
-    `session_lost`, that the server does not know our session and has done nothing.
+    `session_lost`, that the server does not know our session (or us) any more and has done nothing.
     """
 
     code = "mcp"

@@ -23,9 +23,10 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
+import agentd
 from agentd.mcp.faults import fault_of, is_unreachable, modern_version
 from agentd.mcp.http import SoftClient
-from agentd.mcp.records import Elicit, Json, McpFault
+from agentd.mcp.records import Connected, Elicit, Json, McpFault
 
 MAX_EVENT = 16 << 20
 """Bytes of one event of a stream."""
@@ -90,6 +91,22 @@ class Wire:
     def instructions(self) -> str:
         """The server's words to a model, if any."""
         return self._session.instructions or ""
+
+    def presume(self, known: Connected) -> bool:
+        """Whether `known` spares the greeting: a server without sessions is simply asked."""
+        if known.protocol not in MODERN_PROTOCOL_VERSIONS:
+            return False
+        self._session.adopt(
+            types.DiscoverResult(
+                supported_versions=[known.protocol],
+                capabilities=types.ServerCapabilities(),
+                result_type="complete",
+                ttl_ms=0,
+                cache_scope="private",
+            )
+        )
+        self.mirror([{"name": tool.name, "inputSchema": tool.schema} for tool in known.tools])
+        return True
 
     async def greet(self, known: str | None) -> None:
         """Agree on a revision; `known` is the one of the last time. Raises :class:`McpFault`."""
@@ -183,9 +200,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def dial(
-    server: str, endpoint: str, http: SoftClient, *, version: str, elicit: Elicit | None = None
-) -> AsyncIterator[Wire]:
+async def dial(server: str, endpoint: str, http: SoftClient, *, elicit: Elicit | None = None) -> AsyncIterator[Wire]:
     """A connection that has not yet greeted. No capability is declared but elicitation, and that only with `elicit`."""
 
     async def ask_person(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -197,7 +212,7 @@ async def dial(
         dispatcher = Dispatcher(*streams)
         session = ClientSession(
             dispatcher=dispatcher,
-            client_info=types.Implementation(name="agentd", version=version),
+            client_info=types.Implementation(name="agentd", version=agentd.__version__),
             elicitation_callback=ask_person if elicit else None,
         )
         async with session:

@@ -183,7 +183,7 @@ class McpServer:
 
     def _refusal(self, request: Request) -> Message | None:
         """What a server of the other family alone says."""
-        if self._family == "session" and request.method == "server/discover":
+        if self._family == "session" and request.headers.get("mcp-protocol-version", "").startswith("2026"):
             error: Message = {"code": -32600, "message": "Bad Request: Missing session ID"}
         elif self._family == "stateless" and request.method == "initialize":
             error = {"code": -32022, "message": "Unsupported protocol version", "data": {"supported": ["2026-07-28"]}}

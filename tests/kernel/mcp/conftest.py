@@ -58,9 +58,9 @@ async def connections(log: Logged, anyio_backend: str) -> AsyncIterator[Callable
     """Makes connections to servers by name; further keywords go to each spec."""
     opened: list[Connections] = []
 
-    def to(*, elicit: Any = None, spec: dict[str, Any] | None = None, **urls: str) -> Connections:
+    def to(*, elicit: Any = None, known: Any = None, spec: dict[str, Any] | None = None, **urls: str) -> Connections:
         specs = [ServerSpec(name=name, endpoint=url, **(spec or {})) for name, url in urls.items()]
-        opened.append(Connections(specs, log=log, elicit=elicit))
+        opened.append(Connections(specs, log=log, elicit=elicit, known=known))
         return opened[-1]
 
     yield to

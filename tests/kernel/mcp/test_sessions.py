@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from agentd.mcp.meta import call_meta
-from agentd.mcp.records import McpFault
+from agentd.mcp.records import Connected, McpFault
 from agentd.testing.mcp_server import McpServer
 
 pytestmark = pytest.mark.anyio
@@ -101,3 +101,22 @@ async def test_what_is_not_advertised_is_not_asked(connections):
         found = connections(s=server.url)
         await found.connect()
         assert server.methods() == ["server/discover", "initialize", "notifications/initialized", "tools/list"]
+
+
+@pytest.mark.parametrize("family", ["session", "stateless"])
+async def test_what_is_known_is_not_asked_again(family, connections):
+    with McpServer({"add": add}, family=family) as server:
+        offers = await connections(s=server.url).connect()
+        server.requests.clear()
+        found = connections(s=server.url, known=offers)
+        assert (await found.call("s", "add", {"a": 1, "b": 2})).value == {"result": 3}
+        opening = ["initialize", "notifications/initialized"] if family == "session" else []
+        assert server.methods() == [*opening, "tools/call"]
+
+
+async def test_a_server_of_another_family_than_known_is_asked_anew(connections):
+    known = {"s": Connected(protocol="2026-07-28")}
+    with McpServer({"add": add}, family="session") as server:
+        found = connections(s=server.url, known=known)
+        assert (await found.call("s", "add", {"a": 1, "b": 2})).value == {"result": 3}
+        assert [t.name for t in found.offered()["s"].tools] == ["add"]
