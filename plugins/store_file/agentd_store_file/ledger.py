@@ -1,14 +1,15 @@
 """The ledger: a table of ``(key, seq, crc, envelope)`` in SQLite; synchronous, for one thread.
 
 The write-ahead log is in exclusive locking mode. So there is no shared-memory file, no other process can hold a read
-transaction that keeps the log from being reset (which is how logs grow to gigabytes), and no stray handle in a forked
-child can checkpoint or unlink anything. Who wants to look inside takes a snapshot (:mod:`~agentd_store_file.snapshot`).
+transaction that keeps the log from being reset, which is how logs grow to gigabytes. Who wants to look inside takes a
+snapshot (:mod:`~agentd_store_file.snapshot`).
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -56,7 +57,9 @@ class Ledger:
 
     def __init__(self, root: Path, connection: sqlite3.Connection, *, marked: bool) -> None:
         self._root, self._db, self._marked = root, connection, marked
+        self._inherited = False
         self.flushes = 0
+        _OPENED.add(self)
 
     @classmethod
     def open(cls, root: Path, *, readonly: bool = False) -> Ledger:
@@ -182,12 +185,31 @@ class Ledger:
 
     def close(self) -> None:
         """Fold the log into the ledger and close. The mark goes first: without it a missing log is normal."""
+        if self._inherited:
+            return
         if self._marked:
             with suppress(OSError):
                 (self._root / OPEN).unlink(missing_ok=True)
                 _sync(self._root)
         with suppress(sqlite3.Error):
             self._db.close()
+
+
+_OPENED: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: SQLite believes that it still holds the locks, so closing there, which is also what freeing
+    the connection does, would take the log away under the parent. It is kept alive for ever instead.
+    """
+    import ctypes
+
+    for ledger in _OPENED:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(ledger._db))
+        ledger._inherited = True
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def unclean(root: Path) -> bool:

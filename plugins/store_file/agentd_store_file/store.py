@@ -100,6 +100,8 @@ class FileStore:
 
     async def close(self) -> None:
         """Commit what was taken, close the ledger, end the thread."""
+        if not self._thread.is_alive():
+            return  # in a forked child, where the thread was left behind and the ledger is not ours
         self._hand_over()
         self._queue.put(None)
         await asyncio.shield(self._ended)
