@@ -68,13 +68,25 @@ class Loop:
             return None
         self._messages += said
         left = unanswered(said)
-        waiting = {c.id for c in left}
-        spoken = [m for m in said if m.role == "assistant"]
-        last = spoken[-1] if spoken else None
+        self._recall(left)
+        if left or self._tools.finished is not None:
+            return await self._perform(left)
+        last = said[-1]
+        # A final answer whose result was lost; what carries more than text may be half of a paused one.
+        if last.role == "assistant" and last.text and not last.calls and last.raw is None:
+            return self._conclude(last.text)
+        return None
+
+    def _recall(self, left: Sequence[ToolCall]) -> None:
+        """Take over the counts of the earlier attempt: rounds, and the calls that have an answer."""
+        waiting = {call.id for call in left}
+        spoken = [m for m in self._work.transcript if m.role == "assistant"]
+        wrong = {m.call_id for m in self._work.transcript if m.is_error}
         self.rounds = len(spoken)
         for message in spoken:
-            self._tools.remember(c for c in message.calls if message is not last or c.id not in waiting)
-        return await self._perform(left) if left else None
+            is_last = message is spoken[-1]
+            made = [c for c in message.calls if not (is_last and c.id in waiting)]
+            self._tools.remember(made, ended=[c for c in made if is_last and c.id not in wrong])
 
     def _guard(self) -> Outcome | None:
         """Why there is no further round: cancelled, deadline, rounds, tokens, in this order."""

@@ -32,15 +32,15 @@ async def open_servers(work: Work, channel: Channel) -> Servers:
     from agentd import net
     from agentd.mcp.connections import Connections
 
-    handed: Mapping[str, Any] | None = frame.get("catalogue")
-    specs = [_spec(s, handed) for s in frame["servers"]]
+    handed: Mapping[str, Any] = frame.get("catalogue") or {}
+    known = {name: _handed(entry) for name, entry in handed.items() if entry.get("ok")}
+    specs = [_spec(s, known) for s in frame["servers"]]
     env = frame.get("env") or {}
     connections = Connections(
-        specs, log=channel.log, tls_ca=frame.get("tls_ca"), proxy=lambda url: net.proxy_for(url, env)
+        specs, log=channel.log, tls_ca=frame.get("tls_ca"), proxy=lambda url: net.proxy_for(url, env), known=known
     )
-    if handed is not None:
-        connected = {name: _handed(entry) for name, entry in handed.items() if entry.get("ok")}
-        return McpServers(work, specs, connections, connected)
+    if frame.get("catalogue") is not None:
+        return McpServers(work, specs, connections, known)
     try:
         outcomes = await connections.connect()
         ok, why = await channel.catalogue({name: _told(outcome) for name, outcome in outcomes.items()})
@@ -108,10 +108,9 @@ _SPEC = frozenset(f.name for f in fields(ServerSpec)) - {"auth", "protocol"}
 _TOOL = frozenset(f.name for f in fields(Tool))
 
 
-def _spec(data: Mapping[str, Any], handed: Mapping[str, Any] | None) -> ServerSpec:
-    known = {k: v for k, v in data.items() if k in _SPEC and v is not None}
-    protocol = ((handed or {}).get(data["name"]) or {}).get("protocol")
-    return ServerSpec(**known, protocol=protocol)
+def _spec(data: Mapping[str, Any], known: Mapping[str, Connected]) -> ServerSpec:
+    given = {k: v for k, v in data.items() if k in _SPEC and v is not None}
+    return ServerSpec(**given, protocol=known[data["name"]].protocol if data["name"] in known else None)
 
 
 def _told(outcome: Connected | Failed) -> dict[str, Any]:

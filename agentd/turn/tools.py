@@ -114,11 +114,14 @@ class Toolbox:
         self.rejected = 0
         self.looped: str | None = None
 
-    def remember(self, calls: Iterable[ToolCall]) -> None:
-        """Count calls that an earlier attempt of this turn made, and has the answers of."""
+    def remember(self, calls: Iterable[ToolCall], ended: Iterable[ToolCall] = ()) -> None:
+        """Count calls that an earlier attempt of this turn made and has the answers of; a `finish` in `ended` holds."""
         for call in calls:
             route = self._route(call.name)
             self._tally.add(route.full if route else call.name, call.arguments)
+        for call in ended:
+            if call.name == internal.FINISH and call.arguments is not None:
+                self._finish(call.arguments)
 
     async def perform(self, calls: Sequence[ToolCall], *, reason: str = "") -> list[Message]:
         """The answers to `calls`, in their order; `reason` is the provider's word for why its answer ended."""

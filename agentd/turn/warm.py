@@ -1,14 +1,25 @@
-"""What the zygote does before it forks: import what a turn needs, once for all of them."""
+"""What the zygote does before it forks: import, and use once, what every turn needs."""
 
 from __future__ import annotations
 
+import importlib
+
+_MODULES = (
+    "agentd.turn.main",
+    "agentd.turn.child",
+    "agentd.intelligence.client",
+    "agentd.builtin.openai",
+    "agentd.builtin.anthropic",
+    "jsonschema_rs",
+)
+
 
 def warm() -> None:
-    """Import what a turn needs. Opens nothing, starts no thread: the zygote forks afterwards."""
-    import asyncio
-    import importlib
-    import selectors
-
-    for name in ("httpx", "jsonschema_rs", "agentd.turn.main", "agentd.turn.child"):
+    """Import what a turn needs. Dials nothing and leaves no thread: the zygote forks afterwards."""
+    for name in _MODULES:
         importlib.import_module(name)
-    del asyncio, selectors
+    from agentd import net
+    from agentd.mcp import sdk
+
+    net.warm()
+    sdk.warm()

@@ -278,7 +278,9 @@ def play() -> Iterator[Callable[..., Real]]:
     """``play(steps, scenario, **work)`` runs a turn against a replayed model and a scripted MCP server `fs`."""
     opened: list[Loopback] = []
 
-    def go(steps: Any, scenario: Any, *, on: Any = None, dialect: str = "openai", **work: Any) -> Real:
+    def go(
+        steps: Any, scenario: Any, *, on: Any = None, dialect: str = "openai", extra: Any = None, **work: Any
+    ) -> Real:
         model, mcp = Loopback(replayed(steps["steps"], "last")), Loopback(scripted(scenario))
         opened.extend([model, mcp])
         frame = {
@@ -288,7 +290,7 @@ def play() -> Iterator[Callable[..., Real]]:
             "turn": "t1",
             "instruction": "Use the tools, then answer.",
             "model": {"model": "m", "dialect": dialect, "endpoints": [{"url": f"{model.url}/v1"}]},
-            "servers": [{"name": "fs", "endpoint": f"{mcp.url}/mcp"}],
+            "servers": [{"name": "fs", "endpoint": f"{mcp.url}/mcp"}, *([extra] if extra else [])],
             "meta": {"run_id": "r1", "instance": "me"},
         }
         supervisor = Supervisor({**frame, **work}, on or {})

@@ -158,3 +158,27 @@ class TestResults:
         (call,) = done.calls
         assert call["_meta"]["agent/run_id"] == "r1" and call["_meta"]["agent/instance"] == "me"
         assert call["_meta"]["agent/idempotency_key"] == done.supervisor.said("permit")[0]["key"]
+
+
+class TestCatalogue:
+    steps = load("C03", "stop_with_calls")
+
+    def test_is_told_and_can_be_handed_to_a_later_turn(self, play: Any) -> None:
+        first = play(self.steps, FS)
+        (frame,) = first.supervisor.said("catalogue")
+        told = frame["servers"]["fs"]
+        assert told["ok"] and told["tools"] == ["put", "get", "health"] and told["protocol"]
+        again = play(self.steps, FS, catalogue=frame["servers"])
+        assert again.result["output"] == "DONE" and not again.supervisor.said("catalogue")
+        assert again.requests[0]["tools"] == first.requests[0]["tools"] and len(again.calls) == 1
+
+    def test_a_dead_server_costs_its_own_tools(self, play: Any) -> None:
+        done = play(self.steps, FS, extra={"name": "dead", "endpoint": "http://127.0.0.1:9/mcp"})
+        told = done.supervisor.said("catalogue")[0]["servers"]
+        assert told["fs"]["ok"] and not told["dead"]["ok"] and told["dead"]["err"]
+        assert done.result["output"] == "DONE" and len(done.calls) == 1
+
+    def test_the_supervisor_may_end_the_turn(self, play: Any) -> None:
+        done = play(self.steps, FS, on={"catalogue": lambda _: {"ok": False, "msg": "dead is required"}})
+        assert done.result["status"] == "failed" and not done.requests
+        assert done.result["err"] == {"code": "server", "message": "dead is required"}

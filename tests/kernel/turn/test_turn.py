@@ -306,6 +306,18 @@ class TestResume:
         assert again.result["rounds"] == 2 and again.result["output"] == "DONE"
         assert [m.role for m in again.model.requests[0].messages][-4:] == ["assistant", "tool", "tool", "tool"]
 
+    def test_takes_a_lost_answer_and_a_lost_finish(self, turn: Any, reply: Any) -> None:
+        first = turn([reply("DONE")])
+        again = turn([reply("other")], transcript=first.supervisor.messages())
+        assert again.result["output"] == "DONE" and not again.model.requests
+        first = turn([reply("", ("finish", {"result": 7}))])
+        again = turn([reply("other")], transcript=first.supervisor.messages())
+        assert again.result["output"] == 7 and not again.model.requests
+
+    def test_goes_on_after_the_task_alone(self, turn: Any, reply: Any) -> None:
+        again = turn([reply("DONE")], transcript=[{"role": "user", "text": "do it"}])
+        assert [m.text for m in again.model.requests[0].messages if m.role == "user"] == ["do it"]
+
 
 class TestGrants:
     def test_select_what_the_model_sees_and_may_call(self, turn: Any, reply: Any) -> None:
