@@ -9,7 +9,7 @@ from typing import Any
 from agentd.config.document import Document, McpServer
 from agentd.ports.host import Secrets
 
-_PASSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_PASSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUEST_METHOD")
 """Variables a child needs to dial out as its parent would; both spellings."""
 
 
