@@ -35,7 +35,8 @@ def repair_input_schema(schema: Any) -> tuple[Schema, list[str]]:
     if root.get("type", "object") not in ("object", ["object"], ["object", "null"]):
         raise Hopeless(f"its input schema describes no object but {root['type']!r}")
     root = _Repair(root, notes).run(root, 0)
-    root = _flatten(root, notes)
+    if any(key in root for key in _TOP):
+        root = _Repair(flat := _flatten(root, notes), notes).run(flat, 0)  # a reference into what was folded is lost
     root["type"] = "object"
     root.setdefault("properties", {})
     root.pop("$schema", None)
@@ -145,10 +146,7 @@ def _listed(kinds: Any) -> Iterator[str]:
 
 def _flatten(root: Schema, notes: list[str]) -> Schema:
     """`root` without the combinators that providers refuse at the top: every branch's properties, required by all."""
-    found = [key for key in _TOP if key in root]
-    if not found:
-        return root
-    notes.append(f"{', '.join(found)} at the top was folded into one object")
+    notes.append(f"{', '.join(key for key in _TOP if key in root)} at the top was folded into one object")
     out = {k: v for k, v in root.items() if k not in _TOP}
     required = set(out.get("required", ()))
     properties = dict(out.get("properties", {}))
