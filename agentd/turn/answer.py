@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from agentd.errors import ConfigError
+
 _FENCE = re.compile(r"\A\s*```[a-zA-Z0-9_-]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _SHOWN = 5
 """Problems told to the model at once."""
@@ -15,7 +17,7 @@ _SHOWN = 5
 class Answer:
     """Reads answers against `schema`, or takes any text when there is none.
 
-    Nothing is fetched: a schema that refers to another place fails with a ValueError when it is first used.
+    Nothing is fetched: a schema that refers to another place is a ConfigError when it is first used.
     """
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
@@ -60,9 +62,11 @@ class Answer:
 
             # A linear-time regular expression engine, and no reference leaves the document.
             options = jsonschema_rs.RegexOptions()
-            self._validator = jsonschema_rs.validator_for(
-                dict(self.schema or {}), offline=True, pattern_options=options
-            )
+            schema = dict(self.schema or {})
+            try:
+                self._validator = jsonschema_rs.validator_for(schema, offline=True, pattern_options=options)
+            except ValueError as e:
+                raise ConfigError(f"output_schema cannot be used: {e}") from e
         return self._validator
 
 
