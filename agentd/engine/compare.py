@@ -51,7 +51,7 @@ def compile_condition(text: bool | str, compiler: Compiler) -> Test:
 
 def _truth(text: str, compiler: Compiler) -> Test:
     bare = text.strip()
-    negated = bare.startswith("!") or bare.startswith("not ")
+    negated = bare.startswith(("!", "not "))
     get = _operand(bare.removeprefix("!").removeprefix("not ").strip(), compiler)
     return lambda names: bool(get(names)) is not negated
 

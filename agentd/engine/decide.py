@@ -49,7 +49,7 @@ def cancel(
 ) -> Decision:
     """End the run from outside: an operator's cancel, its deadline (``status="failed", code="deadline"``), a drain."""
     fold = Fold(state, now)
-    fold.finish(status, err={"code": code, "message": reason}, reason=reason)
+    fold.cancel(status, code, reason)
     return fold.decision
 
 

@@ -85,6 +85,8 @@ class Skipped:
     """Nothing was done and the run goes on (`on_replay: skip`)."""
 
     reason: str = ""
+    tokens: int = 0
+    rounds: int = 0
 
 
 Outcome = Any

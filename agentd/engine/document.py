@@ -83,6 +83,11 @@ class Retry(Written):
         default_factory=Backoff, description="exponential and jittered; a duration, or initial, max and factor"
     )
 
+    def delay(self, failures: int, jitter: float) -> float:
+        """Seconds before the next attempt after so many failures: between half and all of the backoff."""
+        full = min(self.backoff.max, self.backoff.initial * self.backoff.factor ** min(failures - 1, 64))
+        return full * (0.5 + jitter / 2)
+
 
 class CacheRule(Written):
     key: str = Field(description="a template; equal keys share a result")

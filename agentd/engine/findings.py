@@ -28,7 +28,7 @@ class Findings:
         return list(self._found)
 
     def read(self, model: type[M], data: dict[str, Any], path: str, what: str) -> M | None:
-        """`data` as a `model`; None when it is none, and then the reasons are found. `what` names the owner of a field."""
+        """`data` as a `model`, or None and the reasons among the findings. `what` names the owner of a field."""
         try:
             return model.model_validate(data)
         except ValidationError as e:

@@ -72,7 +72,7 @@ class NodeCompiler:
             elif way == "condition":
                 self.node.tests[field] = self.condition(field, value, sights.get(field))
             elif way == "item":
-                get = self.compile(field, lambda c, v=value: c.value(v), sights.get(field), live=False)
+                get = self._item(field, value, sights.get(field))
                 if get is not None:
                     self.node.items[field] = get
             else:
@@ -85,13 +85,17 @@ class NodeCompiler:
 
     def _template(self, field: str, value: Any, way: str, text: bool) -> Getter | None:
         if text and isinstance(value, str):
-            made: Getter | None = self.compile(field, lambda c: c.text(value))
-            return made
+            return self._getter(field, lambda c: c.text(value))
         if way == "value" and isinstance(value, str) and not is_template(value) and self._is_path(value):
-            made = self.compile(field, lambda c: c.path(value))
-            return made
-        made = self.compile(field, lambda c: c.value(value))
+            return self._getter(field, lambda c: c.path(value))
+        return self._getter(field, lambda c: c.value(value))
+
+    def _getter(self, field: str, make: Callable[[Compiler], Getter | None], **how: Any) -> Getter | None:
+        made: Getter | None = self.compile(field, make, **how)
         return made
+
+    def _item(self, field: str, value: Any, sight: Sight | None) -> Getter | None:
+        return self._getter(field, lambda c: c.value(value), sight=sight, live=False)
 
     def _is_path(self, text: str) -> bool:
         try:
@@ -104,7 +108,7 @@ class NodeCompiler:
         annotation = info.annotation
         if annotation is Any or is_text(annotation):
             return get
-        kind = Annotated[annotation, *info.metadata] if info.metadata else annotation
+        kind: Any = Annotated[annotation, *info.metadata] if info.metadata else annotation
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
         def checked(names: Names) -> Any:

@@ -67,7 +67,7 @@ def _go_on(fold: Fold, records: dict[str, Record]) -> None:
         elif thing.node.role == "body":
             fold.wait(thing)
         elif record is None:
-            _begin(fold, thing)
+            fold.announce(thing)
         elif record["status"] == "suspended":
             _wait_on(fold, thing, record)
         elif thing.node.on_replay == "retry":
@@ -78,13 +78,6 @@ def _go_on(fold: Fold, records: dict[str, Record]) -> None:
             interrupted.append((entry, Skipped("interrupted") if skip else Failed("interrupted", why, retry=False)))
     for entry, outcome in interrupted:
         fold.settle(entry, outcome)
-
-
-def _begin(fold: Fold, step: Step) -> None:
-    if step.node.role == "wait":
-        fold.suspended(step)
-    else:
-        fold.announce(step)
 
 
 def _restore(step: Step, record: Record) -> None:

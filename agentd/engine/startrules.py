@@ -44,11 +44,7 @@ def schedule_problems(fields: Any, kinds: Kinds) -> Iterator[tuple[str, str]]:
 def _rule(name: str, value: Any, zone: tzinfo, kinds: Kinds) -> Iterator[tuple[str, str]]:
     rule = kinds.rules.get(name)
     if rule is None:
-        install = kinds.missing.get(name)
-        if install is not None:
-            yield name, f"needs a plugin that is not installed; install it with: {install}"
-        else:
-            yield name, "unknown field of kind schedule"
+        yield name, kinds.install(name, "schedule_rules") or "unknown field of kind schedule"
     elif not isinstance(value, str):
         yield name, "expected a text"
     else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
-_EMPTY = {"overwrite": None, "append": [], "merge": {}, "union": []}
+_EMPTY: dict[str, Any] = {"overwrite": None, "append": [], "merge": {}, "union": []}
 
 
 class Step:
@@ -163,8 +163,8 @@ class RunState:
     """A live run. `flying` holds what the runtime is to settle: effects, waits and timers, by entry."""
 
     __slots__ = (
-        "due", "finished", "flying", "gotos", "memory", "n", "now", "plan", "replay", "root", "rounds", "run", "signals",
-        "tokens", "used", "vars",
+        "due", "finished", "flying", "gotos", "memory", "n", "now", "plan", "replay", "root", "rounds", "run",
+        "signals", "tokens", "used", "vars",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, run: Run, memory: Mapping[str, Any] | None = None) -> None:

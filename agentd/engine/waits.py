@@ -9,9 +9,14 @@ from typing import Any
 from agentd.engine.plan import Node
 
 _NEEDS = {
-    "signal": "name", "resource": "uri", "run": "run", "subagent": "handle", "webhook": "path", "condition": "condition",
+    "signal": "name",
+    "resource": "uri",
+    "run": "run",
+    "subagent": "handle",
+    "webhook": "path",
+    "condition": "condition",
     "deadline": "until",
-}  # fmt: skip
+}
 
 
 def suspension(node: Node, fields: Mapping[str, Any], now: float) -> tuple[dict[str, Any], float | None]:

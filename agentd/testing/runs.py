@@ -83,7 +83,9 @@ class Driver:
             self.now = max(self.now, effect.not_before)
         self.performed.append((entry, effect.key))
         answer = self.perform(effect)
-        outcome = answer if type(answer).__module__ in ("agentd.engine.decision", "agentd.ports.nodes") else Done(answer)
+        outcome = (
+            answer if type(answer).__module__ in ("agentd.engine.decision", "agentd.ports.nodes") else Done(answer)
+        )
         return self.settle(entry, outcome)
 
     def fire(self, entry: str) -> Decision:
@@ -106,7 +108,9 @@ class Driver:
         self.state, decision = resume(self.plan, self.run, self.records.items(), self.now, memory=self.memory)
         return self.act(decision)
 
-    def go(self, choose: Callable[[list[str]], str] = lambda pending: pending[0], bound: int = 100_000) -> Finished | None:
+    def go(
+        self, choose: Callable[[list[str]], str] = lambda pending: pending[0], bound: int = 100_000
+    ) -> Finished | None:
         """Until the run is finished or nothing can happen. `choose` picks what happens next."""
         for _ in range(bound):
             pending = self.pending()

@@ -91,7 +91,10 @@ def test_batch_groups_and_cuts() -> None:
 
 
 def test_parallel_names_its_branches() -> None:
-    branches = {"fast": {"call": emit(1)}, "slow": {"one": emit(2), "two": emit("{{steps.one.output}}!", depends_on="one")}}
+    branches = {
+        "fast": {"call": emit(1)},
+        "slow": {"one": emit(2), "two": emit("{{steps.one.output}}!", depends_on="one")},
+    }
     d = Driver(workflow({"kind": "parallel", "branches": branches}), echo)
     assert sorted(d.effects) == ["x{fast}.call", "x{slow}.one"]
     d.go()
@@ -138,7 +141,9 @@ def test_iterate_until_while_and_collect() -> None:
     d = Driver(workflow({"kind": "iterate", "body": body, "while": "iteration < 2"}), echo)
     d.go()
     assert output(d) == 1
-    d = Driver(workflow({"kind": "iterate", "body": {"a": emit("{{steps.x.output | none}}")}, "max_iterations": 2}), echo)
+    d = Driver(
+        workflow({"kind": "iterate", "body": {"a": emit("{{steps.x.output | none}}")}, "max_iterations": 2}), echo
+    )
     d.go()
     assert output(d) == "none" and d.finished is not None
     d = Driver(workflow({"kind": "iterate", "body": body, "max_iterations": "{{inputs.n}}"}), echo, inputs={"n": 0})

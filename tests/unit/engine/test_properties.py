@@ -48,7 +48,12 @@ def bodies(draw: st.DrawFn, nesting: int, outer: tuple[str, ...], _: Any) -> dic
     inner = steps(nesting + 1, outer)
     kind = draw(st.sampled_from(["foreach", "parallel", "iterate", "subgraph"]))
     if kind == "foreach":
-        return {"kind": kind, "over": list(range(draw(st.integers(0, 3)))), "body": draw(inner), "batch": {"parallel": 2}}
+        return {
+            "kind": kind,
+            "over": list(range(draw(st.integers(0, 3)))),
+            "body": draw(inner),
+            "batch": {"parallel": 2},
+        }
     if kind == "parallel":
         return {"kind": kind, "branches": {"l": draw(inner), "r": draw(inner)}}
     if kind == "iterate":

@@ -62,7 +62,9 @@ def test_pure_steps_write_nothing() -> None:
 
 
 def test_a_guard_skips_and_the_run_goes_on() -> None:
-    d = Driver(workflow({"a": emit("s", when="inputs.go == true"), "b": emit("a"), "f": finish("b")}), inputs={"go": False})
+    d = Driver(
+        workflow({"a": emit("s", when="inputs.go == true"), "b": emit("a"), "f": finish("b")}), inputs={"go": False}
+    )
     assert status(d, "a") == "skipped"
     assert list(d.effects) == ["b"]
 
@@ -108,7 +110,9 @@ def test_a_missing_path_fails_the_step_and_names_it() -> None:
 
 
 def test_continue_goes_on_with_the_error_at_hand() -> None:
-    d = Driver(workflow({"a": emit("s", on_error="continue"), "f": finish("a", "{{steps.a.error.code}}/{{steps.a.status}}")}))
+    d = Driver(
+        workflow({"a": emit("s", on_error="continue"), "f": finish("a", "{{steps.a.error.code}}/{{steps.a.status}}")})
+    )
     d.settle("a", Failed("x", "y", retry=False))
     assert d.finished is not None and d.finished.output == "x/failed"
 
@@ -188,7 +192,12 @@ def test_outputs_schema_is_enforced() -> None:
     w = workflow({"f": finish("s", "{{inputs.x}}")}, outputs={"schema": {"type": "integer"}})
     assert Driver(w, inputs={"x": 1}).finished.status == "completed"  # type: ignore[union-attr]
     ended = Driver(w, inputs={"x": "1"}).finished
-    assert ended is not None and ended.status == "failed" and ended.err is not None and ended.err["code"] == "output_schema"
+    assert (
+        ended is not None
+        and ended.status == "failed"
+        and ended.err is not None
+        and ended.err["code"] == "output_schema"
+    )
 
 
 def test_output_schema_of_a_step() -> None:
@@ -277,7 +286,9 @@ def test_cancel_abandons_what_is_in_flight() -> None:
 
 
 def test_cache_key_is_scoped_and_kept() -> None:
-    d = Driver(workflow({"a": emit("s", cache={"key": "k-{{inputs.x}}", "ttl": "1h"}), "f": finish("a")}), inputs={"x": 1})
+    d = Driver(
+        workflow({"a": emit("s", cache={"key": "k-{{inputs.x}}", "ttl": "1h"}), "f": finish("a")}), inputs={"x": 1}
+    )
     cache = d.effects["a"].cache
     assert cache is not None and (cache.key, cache.ttl) == ("w/a/k-1", 3600.0)
     assert d.settle("a", Done("v")).caches == [(cache, "v")]
@@ -315,7 +326,12 @@ def test_variables_and_reducers() -> None:
     }  # fmt: skip
     d = Driver(workflow(steps, state={"v": {"reducer": "append", "schema": {"type": "array"}}}))
     assert d.finished is not None and d.finished.output == [1, 2, 3]
-    d = Driver(workflow({**steps, "c": assign("b", "x", mode="overwrite")}, state={"v": {"reducer": "append", "schema": {"type": "array"}}}))  # noqa: E501
+    d = Driver(
+        workflow(
+            {**steps, "c": assign("b", "x", mode="overwrite")},
+            state={"v": {"reducer": "append", "schema": {"type": "array"}}},
+        )
+    )  # noqa: E501
     assert d.finished is not None and d.finished.status == "failed"
     with pytest.raises(ConfigError, match="declares no variable"):
         Driver(workflow({"a": {**assign("s", 1), "writes": "w"}, "f": finish("a")}, state={"v": {}}))
