@@ -89,7 +89,9 @@ class FileStore:
     async def scan(self, prefix: str) -> AsyncIterator[Page]:
         after: str | None = None
         while page := await self._ask(lambda: self._ledger.page(prefix, after, _PAGE)):  # noqa: B023 asked at once
-            yield [(key, json.loads(text)) for key, text in page]
+            # One call for the page costs a third of one for each record: a restart reads many thousands.
+            envelopes = json.loads(f"[{','.join([text for _, text in page])}]")
+            yield [(key, envelope) for (key, _), envelope in zip(page, envelopes, strict=True)]
             after = page[-1][0]
 
     def _ask(self, question: Callable[[], T]) -> asyncio.Future[T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.time = 1000.0
+        self._ties = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> float:
@@ -26,7 +28,7 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.time + seconds, id(future), future))
+        heapq.heappush(self._sleepers, (self.time + seconds, next(self._ties), future))
         await future
 
     async def advance(self, seconds: float) -> None:
