@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONNECT_WITHIN = 5.0
 """Seconds a server has at start-up."""
+MAX_ROUNDS = 10
+"""How often a server may ask back during one call."""
 
 
 class Connections:
@@ -46,7 +48,7 @@ class Connections:
     ) -> None:
         self.specs = tuple(servers)
         self._log = log
-        self._tls_ca, self._transport = tls_ca, transport
+        self._tls_ca, self._transport, self._elicit = tls_ca, transport, elicit
         self._proxy = proxy or (lambda url: net.proxy_for(url, os.environ))
         self._by_name = {
             s.name: Connection(s, client=self._client, elicit=elicit, known=(known or {}).get(s.name)) for s in servers
@@ -92,19 +94,36 @@ class Connections:
     ) -> ToolResult:
         """Call the bare-named `tool`; `timeout` in seconds, else the server's.
 
-        After a lost session the call is repeated once, with the same `meta`. What a tool says of its own failure is a
-        result, what the protocol says is a fault.
+        After a lost session the call is repeated once, with the same `meta`. A stateless server may ask a person in
+        between; those waits are not counted. What a tool says of its own failure is a result, what the protocol says
+        is a fault.
         """
         connection = self._by_name[server]
+        more: Json = {}
 
         async def ask(wire: Wire, seconds: float) -> Json:
-            return await wire.call_tool(tool, dict(args), dict(meta or {}), seconds)
+            return await wire.call_tool(tool, dict(args), dict(meta or {}), seconds, **more)
 
         answer = await connection.ask(ask, timeout)
+        for _ in range(MAX_ROUNDS):
+            given = await self._inputs(server, answer)
+            if given is None:
+                break
+            more = {"input_responses": given, "request_state": answer.get("requestState")}
+            answer = await connection.ask(ask, timeout)
         result = read_result(tool, _find(connection.offer, tool), answer)
         for warning in result.warnings:
             self._log("mcp.warning", level="warn", server=server, tool=tool, msg=warning)
         return result
+
+    async def _inputs(self, server: str, answer: Json) -> Json | None:
+        """What a person answers to the questions in `answer`; None when it asks none, or none that we answer."""
+        asked = answer.get("inputRequests") or {}
+        if answer.get("resultType") != "input_required" or self._elicit is None:
+            return None
+        if any(request.get("method") != "elicitation/create" for request in asked.values()):
+            return None
+        return {key: await self._elicit(server, request.get("params") or {}) for key, request in asked.items()}
 
     async def list_resources(self, server: str, timeout: float | None = None) -> list[Json]:
         """Every resource the server lists, as it lists them: ``{uri, name, …}``."""

@@ -72,7 +72,14 @@ def _both(text: str, structure: Json) -> str:
     """The text, and the structure where the text does not already tell it."""
     if not text:
         return _dump(structure)
-    return text if parse_text(text)[1] else f"{text}\n{_dump(structure)}"
+    return text if parse_text(text)[1] or _tells(text, structure) else f"{text}\n{_dump(structure)}"
+
+
+def _tells(text: str, value: Any) -> bool:
+    """Whether each leaf of `value` stands in the text."""
+    if isinstance(value, dict | list):
+        return all(_tells(text, part) for part in (value.values() if isinstance(value, dict) else value))
+    return (value if isinstance(value, str) else _dump(value)) in text
 
 
 def _mismatch(schema: Json, value: Any) -> str:

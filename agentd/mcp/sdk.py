@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,8 +45,18 @@ def lean_import() -> Iterator[None]:
         yield
     finally:
         BaseModel.model_config = config
+        _hush()
         if collecting:
             gc.enable()
+
+
+def _hush() -> None:
+    """Keep the SDK's own log from stderr, where Python writes what no handler takes: our faults tell it already."""
+    for name in ("mcp.client", "mcp.shared", "client"):
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
 
 
 def _lazy(name: str) -> ModuleType:

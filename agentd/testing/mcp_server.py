@@ -46,7 +46,8 @@ class McpServer:
     """The server, in a thread of its own; enter it to start.
 
     `tools` and `resources` map names and URIs to functions (parameters and docstrings make the schemas). `family`:
-    ``both`` revisions, or only ``session`` (initialize) or ``stateless`` (2026-07-28). `setup` gets the SDK's
+    ``both`` revisions, or only ``session`` (initialize) or ``stateless`` (2026-07-28). `bearer` is the token it wants.
+    `setup` gets the SDK's
     `MCPServer` for whatever else is wanted.
     """
 
@@ -57,12 +58,13 @@ class McpServer:
         *,
         family: Literal["both", "session", "stateless"] = "both",
         json_response: bool = False,
+        bearer: str | None = None,
         setup: Callable[[Any], None] | None = None,
     ) -> None:
         self.requests: list[Request] = []
         """Every POST, in order."""
         self._tools, self._resources, self._setup = tools or {}, resources or {}, setup
-        self._family, self._json = family, json_response
+        self._family, self._json, self._bearer = family, json_response, bearer
         self._port = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Any = None
@@ -165,6 +167,9 @@ class McpServer:
             headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
             request = Request(headers, json.loads(body))
             self.requests.append(request)
+            if self._bearer and headers.get("authorization") != f"Bearer {self._bearer}":
+                await _respond(send, 401, None)
+                return
             if refusal := self._refusal(request):
                 await _respond(send, 400, refusal)
                 return
@@ -192,8 +197,10 @@ class McpServer:
         return {"jsonrpc": "2.0", "id": request.message.get("id"), "error": error}
 
 
-async def _respond(send: Any, status: int, message: Message) -> None:
-    body = json.dumps(message).encode()
+async def _respond(send: Any, status: int, message: Message | None) -> None:
+    body = b"" if message is None else json.dumps(message).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

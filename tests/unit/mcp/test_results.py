@@ -26,6 +26,7 @@ def text(*texts: str) -> dict:
         ({"content": "odd"}, "", ""),
         ({"structuredContent": {"é": 1}}, {"é": 1}, '{"é": 1}'),
         (text('{"a": 1}') | {"structuredContent": {"a": 1}}, {"a": 1}, '{"a": 1}'),
+        (text("It is 9") | {"structuredContent": {"t": [9]}}, {"t": [9]}, "It is 9"),
         (text("It is warm") | {"structuredContent": {"t": 9}}, {"t": 9}, 'It is warm\n{"t": 9}'),
     ],
 )
