@@ -121,12 +121,12 @@ class Spawner:
             os.close(fd)
         self._control = ours
 
-    def warm(self) -> None:
-        """Have the zygote import what a turn needs, while we do something else."""
+    def warm(self, **how: bool) -> None:
+        """Have the zygote import what a turn needs, while we do something else; `how` is for its warm function."""
         if not self._warm:
             self._warm = True
             with contextlib.suppress(OSError):
-                self._control.send(b'{"t":"warm"}')
+                self._control.send(json.dumps({"t": "warm", "how": how}).encode())
 
     def attach(self, loop: asyncio.AbstractEventLoop, reaper: Reaper) -> None:
         """Use `loop` and `reaper` from now on."""

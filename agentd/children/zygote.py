@@ -4,8 +4,8 @@ Only a process with one thread may fork safely, so the supervisor forks the zygo
 loop, and every child comes from the zygote. It holds no store, no listener and a scrubbed environment, and dies with
 the supervisor. The fork is double: the child's parent becomes the supervisor (the subreaper), which then waits for it.
 
-Control messages (one datagram each, JSON): to the zygote ``{"t": "warm"}`` and ``{"t": "spawn"}`` with the child's
-end of a socket pair attached; from it ``{"t": "spawned", "pid": n}`` or ``{"t": "failed", "msg": …}``, in order.
+Control messages (one datagram each, JSON): to the zygote ``{"t": "warm", "how": {…}}`` and ``{"t": "spawn"}`` with the
+child's end of a socket pair attached; from it ``{"t": "spawned", "pid": n}`` or ``{"t": "failed", "msg": …}``, in order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "HOME")
 """The environment that is left to the zygote: nothing a secret is passed in."""
 
 
-def serve(control: socket.socket, supervisor: int, warm: Callable[[], None], entry: Entry) -> NoReturn:
+def serve(control: socket.socket, supervisor: int, warm: Callable[..., None], entry: Entry) -> NoReturn:
     """Be the zygote until the supervisor closes `control`. Never returns."""
     code = 0
     try:
@@ -40,8 +40,9 @@ def serve(control: socket.socket, supervisor: int, warm: Callable[[], None], ent
             data, fds, _, _ = socket.recv_fds(control, _MESSAGE, 1)
             if not data:
                 break
-            if json.loads(data)["t"] == "warm":
-                warm()
+            message = json.loads(data)
+            if message["t"] == "warm":
+                warm(**message.get("how", {}))
                 # What is alive now is shared by every child: keep the collector from touching (and copying) it.
                 gc.collect()
                 gc.freeze()
@@ -129,11 +130,11 @@ def main(argv: list[str]) -> NoReturn:
 def load(name: str) -> Callable[..., None]:
     """A function named as ``module:function``, imported on its first call, so that a cold zygote stays small."""
 
-    def call(*args: object) -> None:
+    def call(*args: object, **how: object) -> None:
         import importlib
 
         module, _, attribute = name.partition(":")
-        getattr(importlib.import_module(module), attribute)(*args)
+        getattr(importlib.import_module(module), attribute)(*args, **how)
 
     return call
 

@@ -49,7 +49,8 @@ def _zygote(loaded: Loaded) -> Spawner | None:
 
     spawner = Spawner.fork()
     if lifetime.shape(loaded.document, loaded.plugins) == "job":
-        spawner.warm()
+        # A job has few turns: what they use is built once they use it, and what none will use stays out.
+        spawner.warm(mcp=bool(loaded.document.mcp.servers), rehearse=False)
     return spawner
 
 
