@@ -18,7 +18,7 @@ from agentd.runtime.work import Task, build, model_endpoints
 if TYPE_CHECKING:
     from agentd.config.document import Document
     from agentd.runtime.host import InstanceHost
-    from agentd.runtime.runs import Call
+    from agentd.runtime.live import Call
 
 _WAIT_FIRST, _WAIT_MOST = 5.0, 60.0
 """Seconds between a daemon's attempts to reach a model that is unavailable."""
@@ -102,7 +102,7 @@ class Agents:
             if result.status == "cancelled":
                 # Told to stop by a drain: the step stays as its record says, and goes on in the next life.
                 raise asyncio.CancelledError
-            if result.error is None or result.error.get("code") != IntelligenceUnavailable.code or not self._patient:
+            if not (self._patient and _may_come_back(result)):
                 transcript.forget()
                 return result
             call.log("budget.wait", level="warn", ctx=call.step_id, until_ms=int(wait * 1000), reason="intelligence")
@@ -196,6 +196,13 @@ class _Transcript:
         if self._journal is not None and self._kept:
             gone = [("context", f"{self._prefix}{i:06d}", None) for i in range(self._kept)]
             self._journal.write(gone, lambda error: None)
+
+
+def _may_come_back(result: TurnResult) -> bool:
+    """Whether the turn failed for want of a model that may be reached later."""
+    error = result.error or {}
+    retryable = (error.get("fields") or {}).get("retryable", True)
+    return error.get("code") == IntelligenceUnavailable.code and bool(retryable)
 
 
 def _after(now: float, seconds: float | None) -> float | None:

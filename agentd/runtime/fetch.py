@@ -33,9 +33,12 @@ async def _fetch(entry: Mapping[str, Any], host: InstanceHost) -> Mapping[str, A
     try:
         timeout = parse_duration(entry.get("timeout", _TIMEOUT))
         headers = {str(k): host.secrets.resolve(str(v)) for k, v in (entry.get("headers") or {}).items()}
-        async with net.client(
-            timeout=timeout, transport=GuardedTransport(allow_private=bool(entry.get("allow_private")))
-        ) as client, client.stream("GET", url, headers=headers) as response:
+        check_url(url)
+        guard = transport(allow_private=bool(entry.get("allow_private")))
+        async with (
+            httpx.AsyncClient(timeout=timeout, transport=guard, trust_env=False) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
             body = b""
             async for chunk in response.aiter_bytes():
                 body += chunk

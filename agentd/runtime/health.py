@@ -27,8 +27,12 @@ async def keep(path: str, instance: str, clock: Clock, log: Log) -> None:
                 complained = True
             await clock.sleep(INTERVAL)
     finally:
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
+        _remove(Path(path))
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _write(path: Path, instance: str, now: float) -> None:

@@ -19,25 +19,26 @@ from agentd.children.linux import become_subreaper
 from agentd.children.reaper import Reaper
 from agentd.children.spawner import Spawner
 from agentd.config import lifetime
-from agentd.engine.decision import Limits, Run
 from agentd.engine.definition import Kinds
 from agentd.errors import EXIT_OK, AgentdError, ConfigError, StoreError
 from agentd.journal.delivery import Health
 from agentd.journal.journal import Journal, Settings
 from agentd.journal.memory import Memory
-from agentd.journal.restored import FINISHED, Restored
+from agentd.journal.restored import Restored
 from agentd.ports.host import Secrets
 from agentd.runtime import health, outcome
 from agentd.runtime.admission import Admission, Event
 from agentd.runtime.caches import Caches
 from agentd.runtime.clock import SystemClock
 from agentd.runtime.definitions import Definitions, documents
-from agentd.runtime.drain import KILL_GRACE, Rung, descend
+from agentd.runtime.drain import descend, rungs
 from agentd.runtime.host import InstanceHost
 from agentd.runtime.instruction import read_instruction
+from agentd.runtime.live import Live
 from agentd.runtime.outcome import Ended
 from agentd.runtime.pressure import Gauge
-from agentd.runtime.runs import Live, Runs
+from agentd.runtime.restore import recover, restore, run_of
+from agentd.runtime.runs import Runs
 from agentd.runtime.servers import Servers
 from agentd.runtime.spill import Spill
 from agentd.runtime.steps import Steps
@@ -72,6 +73,8 @@ class Instance:
         self._fatal: AgentdError | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._stack = contextlib.AsyncExitStack()
+        self.finished_runs: dict[str, dict[str, Any]] = {}
+        self._assembled = False
         self._draining = False
         self._grace_armed = False
         self._started = self.clock.monotonic()
@@ -97,12 +100,12 @@ class Instance:
         finally:
             await self._stack.aclose()
             self._release_processes(loop)
-        turns = self.turns if hasattr(self, "turns") else None
+        turns = self.turns if self._assembled else None
         self.log(
             "proc.exit", code=code, uptime_ms=int((self.clock.monotonic() - self._started) * 1000),
-            runs=len(self.ended) if self.shape == "job" else getattr(getattr(self, "runs", None), "finished", 0),
-            turns=turns.total if turns else 0, tool_calls=turns.tool_calls if turns else 0,
-            tokens_in=turns.tokens_in if turns else 0, tokens_out=turns.tokens_out if turns else 0,
+            runs=self.runs.finished if self._assembled else 0, turns=turns.total if turns else 0,
+            tool_calls=turns.tool_calls if turns else 0, tokens_in=turns.tokens_in if turns else 0,
+            tokens_out=turns.tokens_out if turns else 0,
         )  # fmt: skip
         return code
 
@@ -158,7 +161,7 @@ class Instance:
         self.instruction = read_instruction(document.agent.instruction, loaded.cwd)
         restored = await self._open_store()
         self._assemble(restored)
-        await self._restore(restored)
+        await restore(self, restored)
         await self.triggers.arm(self.definitions.current.values())
         self._watch()
         log(
@@ -213,8 +216,7 @@ class Instance:
         self.spill = Spill(self.journal, document.limits.inline_max_bytes)
         self.waits = Waits(self)
         self.servers = Servers(document.mcp.servers, log, all_needed=self.shape == "job")
-        if self._spawner is not None:
-            self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns)
+        self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns)
         self.steps = Steps(self)
         self.runs = Runs(
             self.journal, self.timers, clock, log,
@@ -228,38 +230,7 @@ class Instance:
             new_id=new_id, level=lambda: self.gauge.level,
         )  # fmt: skip
         self.triggers = Triggers(self, restored.of("start"))
-
-    async def _restore(self, restored: Restored) -> None:
-        self.finished_runs = {id: run for id, run in restored.runs.items() if run.get("status") in FINISHED}
-        removals = self.definitions.restore(
-            await self.journal.read_many("definition"), [run["hash"] for run in restored.unfinished.values()]
-        )
-        if removals:
-            self.journal.write(removals, lambda error: None)
-        resumed, lost = [], 0
-        for id, record in restored.unfinished.items():
-            plan = self.definitions.pinned(record["hash"])
-            if plan is None:
-                lost += 1
-                self.log("restore.lost", level="error", run=id, workflow=record.get("workflow"),
-                         msg="the definition this run was started with is gone; the run is kept")  # fmt: skip
-                continue
-            steps = restored.steps.get(id, {})
-            if any("$artifact" in (state.get("output") or ()) for state in steps.values() if isinstance(state, dict)):
-                steps = {entry: await self.spill.restore(state) for entry, state in steps.items()}
-            resumed.append(self.runs.resume(self._run_of(id, record), plan, record, steps.items()))
-        self.admission.restore(restored.inbox)
-        if restored.fresh:
-            more: dict[str, Any] = {}
-            if restored.superseded is not None:
-                more = {"superseded": restored.superseded, "retired": restored.retired}
-            self.log("restore.fresh", generation=restored.generation, **more)
-        else:
-            self.log("restore.done", generation=restored.generation, entities=restored.entities,
-                     runs_resumed=len(resumed), events_replayed=len(restored.inbox),
-                     inbox_pending=self.admission.pending, lost=lost)  # fmt: skip
-        for go_on in resumed:
-            go_on()
+        self._assembled = True
 
     def _watch(self) -> None:
         if self.document.observability.health_file:
@@ -276,14 +247,6 @@ class Instance:
 
     # --- work ----------------------------------------------------------------------------------------------------
 
-    def _run_of(self, id: str, record: Mapping[str, Any]) -> Run:
-        limits = record.get("limits") or {}
-        return Run(
-            id=id, node=record["node"], payload=record.get("payload"), inputs=record.get("inputs") or {},
-            started=record["started"], instance=self.name,
-            limits=Limits(steps=limits.get("steps"), tokens=limits.get("tokens")),
-        )  # fmt: skip
-
     def begin(self, event: Event) -> None:
         """Make a run of an accepted event: its record, its event's removal and its first records in one commit."""
         plan = self.definitions.plan(event.workflow)
@@ -298,7 +261,7 @@ class Instance:
         if event.parent is not None:
             record["parent"] = event.parent
         also = [("inbox", event.id, None), *self.definitions.pin(plan)]
-        self.runs.start(self._run_of(event.id, record), plan, record, also)
+        self.runs.start(run_of(self.name, event.id, record), plan, record, also)
 
     def running(self, workflow: str | None) -> int:
         """Live runs, of one workflow or of all. Runs that only wait hold no slot of the whole."""
@@ -339,21 +302,7 @@ class Instance:
         if state is Health.FENCED and self.document.store.on_conflict == "exit":
             self.fail(StoreError("another process writes under this identity (store.on_conflict: exit)"))
         if state is Health.OK:
-            self.background(self._recover())
-
-    async def _recover(self) -> None:
-        """The store works again: runs whose records it refused go on from what is durable."""
-        for live in [r for r in self.runs.live.values() if r.broken]:
-            self.runs.forget(live.id)
-            record = await self.journal.read("run", live.id)
-            if record is None:
-                continue
-            steps = {
-                id.partition("/")[2]: await self.spill.restore(state)
-                for id, state in (await self.journal.read_many("step", f"{live.id}/")).items()
-            }
-            self.runs.resume(self._run_of(live.id, record), live.plan, record, steps.items())()
-        self.admission.changed()
+            self.background(recover(self))
 
     # --- leaving -------------------------------------------------------------------------------------------------
 
@@ -393,16 +342,10 @@ class Instance:
                 "drain.start",
                 reason=reason,
                 children=children,
-                runs=len(self.runs.live) if hasattr(self, "runs") else 0,
+                runs=len(self.runs.live) if self._assembled else 0,
             )
-        if hasattr(self, "triggers"):
-            rungs = [
-                Rung(name="close", act=self._close_doors, most=lambda left: left),
-                Rung(name="wait", act=self._wait_for_work, most=lambda left: left - KILL_GRACE - 2),
-                Rung(name="stop", act=self._stop_work, most=lambda left: min(left - 1, KILL_GRACE + 1)),
-                Rung(name="checkpoint", act=self._checkpoint, most=lambda left: left),
-            ]
-            overran = await descend(rungs, self.document.lifecycle.drain_timeout, self.clock, self.log)
+        if self._assembled:
+            overran = await descend(rungs(self), self.document.lifecycle.drain_timeout, self.clock, self.log)
             if "stop" in overran or "checkpoint" in overran:
                 self.log("drain.abandon", level="warn", live=len(self.runs.live))
         for task in list(self._background):
@@ -412,30 +355,6 @@ class Instance:
         if self._fatal is not None:
             return self._fatal.exit_code
         return self._job_code() if quiet else EXIT_OK
-
-    async def _close_doors(self, _: float) -> None:
-        self.admission.open = False
-        self.runs.stopped = True
-        await self.triggers.disarm()
-
-    async def _wait_for_work(self, share: float) -> None:
-        """Turns are told to stop at their next boundary; other effects in flight may end."""
-        if hasattr(self, "turns"):
-            self.turns.wind_down(share)
-        while tasks := self.runs.in_flight:
-            await asyncio.wait(tasks)
-
-    async def _stop_work(self, _: float) -> None:
-        tasks = self.runs.in_flight
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-
-    async def _checkpoint(self, _: float) -> None:
-        await self.steps.close()
-        await self.journal.settled()
-        self.timers.close()
 
     # --- the result ----------------------------------------------------------------------------------------------
 

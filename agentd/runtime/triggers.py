@@ -16,7 +16,7 @@ from agentd.runtime.starts.plugged import Plugged
 if TYPE_CHECKING:
     from agentd.engine.plan import Plan, StartNode
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Live
+    from agentd.runtime.live import Live
 
 
 class Start(Protocol):

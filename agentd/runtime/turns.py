@@ -65,7 +65,7 @@ class _Turn:
 class Turns:
     """Runs turns, at most `parallel` at once; the others wait in order."""
 
-    def __init__(self, spawner: Spawner, log: Telemetry, *, parallel: int) -> None:
+    def __init__(self, spawner: Spawner | None, log: Telemetry, *, parallel: int) -> None:
         self._spawner, self._log = spawner, log
         self._gate = asyncio.Semaphore(parallel)
         self._running: set[_Turn] = set()
@@ -99,6 +99,8 @@ class Turns:
 
     async def _run(self, work: Frame, hooks: TurnHooks) -> TurnResult:
         log = self._log.bind(run_id=work["meta"]["run_id"])
+        if self._spawner is None:
+            raise ChildDied("this instance was started without a process to start children from")
         child = await self._spawner.spawn()
         block = log.bind(agent_id=work["agent_id"], agent_path=work["agent_path"], comp="agent", pid=child.pid)
         turn = _Turn(child, hooks, block)

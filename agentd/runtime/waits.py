@@ -18,7 +18,7 @@ from agentd.runtime.outcome import Ended
 
 if TYPE_CHECKING:
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Live
+    from agentd.runtime.live import Live
 
 _Waiter = tuple[str, str]
 """``(run, entry)``."""

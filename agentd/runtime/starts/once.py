@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentd.runtime.live import Live
     from agentd.runtime.outcome import Ended
-    from agentd.runtime.runs import Live
     from agentd.runtime.triggers import Door
 
 

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentd.runtime.live import Live
     from agentd.runtime.outcome import Ended
-    from agentd.runtime.runs import Live
     from agentd.runtime.triggers import Door
 
 _BACKOFF_FIRST, _BACKOFF_MOST = 1.0, 60.0

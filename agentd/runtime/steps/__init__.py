@@ -8,7 +8,8 @@ from agentd.runtime.agent import Agents
 
 if TYPE_CHECKING:
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Live, Performer
+    from agentd.runtime.live import Live
+    from agentd.runtime.runs import Performer
 
 
 class Steps:
