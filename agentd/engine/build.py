@@ -151,8 +151,8 @@ class GraphBuilder:
             )
             out = [[] for _ in written]
         back = self._gotos(written, out)
-        if not loop:
-            self._reachable(written, out, depth)
+        if not depth:
+            self._reachable(written)
         sources: list[list[int]] = [[] for _ in written]
         for i, successors in enumerate(out):
             for t in successors:
@@ -187,10 +187,9 @@ class GraphBuilder:
                 self.findings.add(join(w.path, "on_error"), "a start node cannot be gone to")
         return back
 
-    def _reachable(self, written: list[Written], out: list[list[int]], depth: int) -> None:
-        if depth:
-            return
-        targets = {t for successors in out for t in successors} | {w.goto for w in written}
+    def _reachable(self, written: list[Written]) -> None:
+        """What depends on something is reached where that is; so the first of each line must be a start node."""
+        targets = {t for w in written for t in (*w.chosen, w.goto)}
         for i, w in enumerate(written):
             if not w.start and i not in targets and not w.raw.get("depends_on"):
                 self.findings.add(

@@ -49,7 +49,7 @@ class Run:
 # --- outcomes: what the runtime says of an entry -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Done:
     """The step succeeded. `tokens` and `rounds` are charged to the run; `cached` says that nothing was performed."""
 
@@ -59,7 +59,7 @@ class Done:
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failed:
     """The attempt failed. `retry` says whether another attempt may help (the step's `retry.max` bounds them)."""
 
@@ -71,7 +71,7 @@ class Failed:
     rounds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TimedOut:
     """The attempt, the wait or the body ran out of its time; retried like a failure."""
 
@@ -80,7 +80,7 @@ class TimedOut:
     rounds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Skipped:
     """Nothing was done and the run goes on (`on_replay: skip`)."""
 

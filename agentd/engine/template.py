@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentd.engine.paths import Getter, Missing, Names, Read, compile_path, parse_path
@@ -20,7 +20,6 @@ Expressions = Callable[[str], Callable[[Mapping[str, Any]], Any]]
 PREFIX = "CEL:"
 NO_PLUGIN = "needs an expression plugin; install one with: pip install 'agentd[cel]'"
 
-_HOLE = re.compile(r"""\{\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'[^']*'|[{}"'](?!\}))*)\}\}""")
 _SECRET = re.compile(r"\s*secret(-file)?:")
 _FALLBACK_PATH = re.compile(r"(?:inputs|run|steps|vars|env|memory|signals|item|batch)[.\[].*", re.DOTALL)
 
@@ -86,11 +85,11 @@ class Compiler:
             return None
         parts: list[str | Getter] = []
         end = 0
-        for hole in _HOLE.finditer(text):
-            if _SECRET.match(hole.group(1)):
-                continue
-            parts += [text[end : hole.start()], self.hole(hole.group(1))]
-            end = hole.end()
+        for start, stop in _holes(text):
+            inside = text[start + 2 : stop - 2]
+            if not _SECRET.match(inside):
+                parts += [text[end:start], self.hole(inside)]
+                end = stop
         if not parts:
             return None
         parts.append(text[end:])
@@ -134,6 +133,36 @@ def _either(get: Getter, other: Getter) -> Getter:
             return other(names)
 
     return tried
+
+
+def _holes(text: str) -> Iterator[tuple[int, int]]:
+    """Where ``{{…}}`` stand in `text`. Braces of a JSON fallback are balanced, those in quotes do not count."""
+    start = text.find("{{")
+    while start >= 0:
+        stop = _close(text, start + 2)
+        if stop < 0:
+            return
+        yield start, stop
+        start = text.find("{{", stop)
+
+
+def _close(text: str, at: int) -> int:
+    """The end of the braces whose inside begins at `at`, -1 when they are never closed."""
+    nearest = text.find("}}", at)
+    depth, quote = 0, ""
+    for i in range(at, len(text)) if nearest >= 0 else ():
+        c = text[i]
+        if quote:
+            quote = "" if c == quote and text[i - 1] != "\\" else quote
+        elif c in "\"'":
+            quote = c
+        elif c == "{":
+            depth += 1
+        elif c == "}" and depth:
+            depth -= 1
+        elif c == "}" and text[i + 1 : i + 2] == "}":
+            return i + 2
+    return nearest + 2 if nearest >= 0 else -1
 
 
 def _split(text: str) -> list[str]:
