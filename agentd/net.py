@@ -17,6 +17,7 @@ import importlib
 import ipaddress
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     import ssl
 
     import httpx
+
+# `import httpx` also imports its command line, and with it click, pygments and rich, which is more than all the rest;
+# it carries on without where that import fails.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 _CONNECT_TIMEOUT = 10.0
 _KEEP_ALIVE = 90.0

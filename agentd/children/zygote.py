@@ -5,7 +5,8 @@ loop, and every child comes from the zygote. It holds no store, no listener and 
 the supervisor. The fork is double: the child's parent becomes the supervisor (the subreaper), which then waits for it.
 
 Control messages (one datagram each, JSON): to the zygote ``{"t": "warm", "how": {…}}`` and ``{"t": "spawn"}`` with the
-child's end of a socket pair attached; from it ``{"t": "spawned", "pid": n}`` or ``{"t": "failed", "msg": …}``, in order.
+child's end of a socket pair attached; from it, in order, ``{"t": "spawned", "pid": n}`` or
+``{"t": "failed", "msg": …}``.
 """
 
 from __future__ import annotations
