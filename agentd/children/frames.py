@@ -9,7 +9,7 @@ or why not) · `permit {id, call, tool, args, digest, key}` (asks leave before e
 more message of the conversation) · `result {status, output, rounds, tool_calls, tokens_in, tokens_out, err}`.
 
 To the child: `work {…}` (the first frame) · `proceed {ok, msg}` (answers `catalogue`) · `permit {id, ok, reason}` ·
-`tool {id, value, is_error}` · `cancel {reason}`.
+`tool {id, value, is_error}` · `cancel {reason, now}` (`now`: also give up a tool call that runs).
 """
 
 from __future__ import annotations

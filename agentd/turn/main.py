@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from agentd.children.frames import Decoder, Frame
+from agentd.children.frames import Decoder, Frame, FrameError
 from agentd.errors import AgentdError, DeadlineExceeded
 from agentd.turn import work as first
 from agentd.turn.answer import Answer
@@ -64,7 +64,10 @@ class _Turn:
         level = str((self._work.frame.get("log") or {}).get("level") or "info")
         channel = await Channel(self._stop, level=level, decoder=decoder).open(sock, early)
         outcome = await self._outcome(channel)
-        channel.send(self._result(outcome))
+        try:
+            channel.send(self._result(outcome))
+        except FrameError as e:
+            channel.send(self._result(failed("failed", "too_large", f"the answer is too large to be told: {e}")))
         await asyncio.gather(self._close(), channel.flush())
 
     async def _outcome(self, channel: Channel) -> Outcome:
@@ -82,7 +85,7 @@ class _Turn:
 
     async def _exchange(self, channel: Channel) -> Outcome:
         work, stop, deadline = self._work, self._stop, self._deadline()
-        servers = await stop.race(_as_coroutine(self._open_servers(work, channel)), deadline=deadline, hard=True)
+        servers = await stop.race(_as_coroutine(self._open_servers(work, channel)), deadline=deadline)
         self._opened.append(servers)
         model = self._open_model(work, channel)
         self._opened.append(model)

@@ -43,7 +43,7 @@ async def open_servers(work: Work, channel: Channel) -> Servers:
         return McpServers(work, specs, connections, known)
     try:
         outcomes = await connections.connect()
-        ok, why = await channel.catalogue({name: _told(outcome) for name, outcome in outcomes.items()})
+        ok, why = await channel.catalogue({name: told(outcome) for name, outcome in outcomes.items()})
     except BaseException:
         await connections.close()
         raise
@@ -113,7 +113,7 @@ def _spec(data: Mapping[str, Any], known: Mapping[str, Connected]) -> ServerSpec
     return ServerSpec(**given, protocol=known[data["name"]].protocol if data["name"] in known else None)
 
 
-def _told(outcome: Connected | Failed) -> dict[str, Any]:
+def told(outcome: Connected | Failed) -> dict[str, Any]:
     """What the supervisor hears of a server; `offer` is what it may hand to a later turn as its catalogue."""
     if isinstance(outcome, Failed):
         return {"ok": False, "err": outcome.err}

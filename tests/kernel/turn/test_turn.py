@@ -211,6 +211,18 @@ class TestStructuredOutput:
         assert (never.result["status"], never.result["rounds"]) == ("failed", 3)
         assert never.result["err"]["code"] == "output_schema"
 
+    def test_does_without_the_providers_mode_where_it_is_refused(self, turn: Any, reply: Any) -> None:
+        refused = IntelligenceUnavailable("HTTP 400", status=400, tool="")
+        done = turn([refused, reply('{"n": 3}')], output_schema=SCHEMA)
+        assert done.result["output"] == {"n": 3}
+        assert [r.schema for r in done.model.requests] == [SCHEMA, None]
+        about_a_tool = turn([IntelligenceUnavailable("HTTP 400", status=400, tool="fs_put")], output_schema=SCHEMA)
+        assert about_a_tool.result["err"]["fields"]["tool"] == "fs_put" and len(about_a_tool.model.requests) == 1
+
+    def test_a_schema_that_cannot_be_used_is_said(self, turn: Any, reply: Any) -> None:
+        done = turn([reply("1")], output_schema={"$ref": "http://127.0.0.1:9/s.json"})
+        assert done.result["err"]["code"] == "config" and "output_schema" in done.result["err"]["message"]
+
 
 class TestOddAnswers:
     def test_announced_calls_without_any_are_asked_for_once(self, turn: Any, reply: Any) -> None:
