@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentd.config.document import Document
     from agentd.plugins import PluginSet
-    from agentd.ports.nodes import StartSpec, StepSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -35,40 +34,8 @@ def _widen(node: Any) -> None:
 
 
 def workflow(plugins: PluginSet) -> dict[str, Any]:
-    """The schema of one workflow: its steps by the kinds that are installed."""
-    kinds: dict[str, StartSpec | StepSpec] = {**plugins.start_nodes, **plugins.step_nodes}
-    branches: list[dict[str, Any]] = []
-    defs: dict[str, Any] = {}
-    for kind, spec in sorted(kinds.items()):
-        fields = spec.fields.model_json_schema(mode="validation", ref_template=f"#/$defs/{kind}/$defs/{{model}}")
-        defs[kind] = fields
-        branches.append(
-            {
-                "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},
-                "then": {"properties": {k: _ref(kind, k) for k in fields.get("properties", {})}},
-            }
-        )
-        if required := fields.get("required"):
-            branches[-1]["then"]["required"] = required
-    step = {
-        "type": "object",
-        "required": ["kind"],
-        "properties": {"kind": {"enum": sorted(kinds)}, "depends_on": {"type": ["array", "string"]}},
-        "allOf": branches,
-    }
-    return {
-        "$schema": DIALECT,
-        "title": "agentd workflow",
-        "type": "object",
-        "required": ["name", "steps"],
-        "properties": {
-            "name": {"type": "string", "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
-            "description": {"type": "string"},
-            "steps": {"type": "object", "additionalProperties": {"$ref": "#/$defs/step"}},
-        },
-        "$defs": {**defs, "step": step},
-    }
+    """The schema of one workflow: its nodes by the kinds that are installed."""
+    from agentd.engine.kinds import Kinds
+    from agentd.engine.schema import workflow_schema
 
-
-def _ref(kind: str, key: str) -> dict[str, str]:
-    return {"$ref": f"#/$defs/{kind}/properties/{key}"}
+    return workflow_schema(Kinds.of(plugins))

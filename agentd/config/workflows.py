@@ -100,8 +100,7 @@ def _engine(definition: dict[str, Any], at: Where, plugins: PluginSet) -> Iterat
     from agentd.engine.definition import Kinds
     from agentd.engine.definition import check as check_definition
 
-    kinds = Kinds(starts=plugins.start_nodes, steps=plugins.step_nodes, rules=plugins.schedule_rules)
-    for path, message in check_definition(definition, kinds):
+    for path, message in check_definition(definition, Kinds.of(plugins)):
         yield Finding("error", ".".join(filter(None, (dotted(at), path))).replace(".[", "["), message)
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema
 
 from agentd.ports.fields import Duration
 
 NAME = r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"
 Named = Annotated[str, Field(pattern=NAME)]
+
+
+_ONE_OR_MORE: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+class _OrDuration:
+    """In the JSON Schema: the written form of a backoff may be its first delay alone."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": ["number", "string"], "format": "duration"}]}
 
 
 def _listed(value: Any) -> Any:
@@ -79,7 +90,7 @@ def _backoff(value: Any) -> Any:
 
 class Retry(Written):
     max: int = Field(0, ge=0, le=1000, description="further attempts after the first")
-    backoff: Annotated[Backoff, BeforeValidator(_backoff)] = Field(
+    backoff: Annotated[Backoff, BeforeValidator(_backoff), _OrDuration()] = Field(
         default_factory=Backoff, description="exponential and jittered; a duration, or initial, max and factor"
     )
 
@@ -98,7 +109,7 @@ class Common(Written):
     """What every step may carry beside its kind's own fields."""
 
     kind: str = Field(description="the kind of the step")
-    depends_on: Annotated[list[str], BeforeValidator(_listed)] = Field(
+    depends_on: Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_ONE_OR_MORE)] = Field(
         default_factory=list, description="steps that come before"
     )
     when: bool | str | None = Field(None, description="a guard: when false the step is skipped")

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from agentd.quantities import parse_duration, parse_size
@@ -38,6 +46,9 @@ class _OrTemplate:
         inner = handler.generate_schema(Union[kept])  # noqa: UP007  (the members are known at run time only)
         return core_schema.no_info_wrap_validator_function(_pass_templates, inner)
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string", "description": "a template"}]}
+
 
 def _pass_templates(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if is_template(value) else check(value)
@@ -46,9 +57,11 @@ def _pass_templates(value: Any, check: Callable[[Any], Any]) -> Any:
 Templated = Annotated[T | str, _OrTemplate()]
 """A `T`, or a template that renders to one."""
 
-Duration = Annotated[float, BeforeValidator(parse_duration)]
+Duration = Annotated[
+    float, BeforeValidator(parse_duration), WithJsonSchema({"type": ["number", "string"], "format": "duration"})
+]
 """Seconds; written ``250ms``, ``5s``, ``1h30m`` or as a number."""
-Size = Annotated[int, BeforeValidator(parse_size)]
+Size = Annotated[int, BeforeValidator(parse_size), WithJsonSchema({"type": ["integer", "string"], "format": "size"})]
 """Bytes; written ``64KB`` or as a number."""
 
 
