@@ -1,0 +1,48 @@
+"""The credential schemes of this instance's targets: the model and the MCP servers; made when first asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentd.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentd.config.document import Auth as Options
+    from agentd.config.document import Document
+    from agentd.plugins import PluginSet
+    from agentd.ports.auth import Auth
+    from agentd.ports.host import Secrets
+
+MODEL = "intelligence"
+
+
+def server(name: str) -> str:
+    """The target that the MCP server `name` is."""
+    return f"mcp:{name}"
+
+
+class Credentials:
+    """One scheme object for each target, kept: a scheme may hold a token between requests."""
+
+    def __init__(self, document: Document, plugins: PluginSet, secrets: Secrets) -> None:
+        self._document, self._plugins, self._secrets = document, plugins, secrets
+        self._made: dict[str, Auth | None] = {}
+
+    def of(self, target: str) -> Auth | None:
+        """The scheme of `target`, None where it has none. Raises ConfigError for one that is not installed."""
+        if target not in self._made:
+            options = self._options(target)
+            self._made[target] = None if options is None else self._make(target, options)
+        return self._made[target]
+
+    def _options(self, target: str) -> Options | None:
+        if target == MODEL:
+            return self._document.intelligence.auth
+        name = target.removeprefix("mcp:")
+        return next((s.auth for s in self._document.mcp.servers if s.name == name), None)
+
+    def _make(self, target: str, options: Options) -> Auth:
+        spec = self._plugins.auth_schemes.get(options.kind)
+        if spec is None:
+            raise ConfigError(f"{target}: {self._plugins.missing('auth_schemes', options.kind)}")
+        return spec.make(spec.options.model_validate(options.model_extra or {}), self._secrets)
