@@ -16,7 +16,7 @@ from typing import Any
 
 from agentd.errors import AgentdError, Conflict, StoreError
 from agentd.ports.host import Clock, Log
-from agentd.ports.store import Store, Write
+from agentd.ports.store import Delete, Put, Store, Write
 
 RETRIES = (0.05, 0.2, 0.8)
 """Seconds before each retry of a failed commit."""
@@ -34,6 +34,27 @@ class Health(Enum):
     FAILING = "failing"
     DEGRADED = "degraded"
     FENCED = "fenced"
+
+
+Backlog = dict[str, list[Write]]
+"""By key what is owed to the store: a put, a removal, or a removal and a put (whose sequence starts anew)."""
+
+
+def _owe(backlog: Backlog, writes: Sequence[Write]) -> None:
+    for write in writes:
+        removal = [owed for owed in backlog.get(write.key, []) if isinstance(owed, Delete)]
+        backlog[write.key] = [*removal, write] if isinstance(write, Put) else [write]
+
+
+def _merged(*earlier_first: Sequence[Write]) -> Backlog:
+    backlog: Backlog = {}
+    for writes in earlier_first:
+        _owe(backlog, writes)
+    return backlog
+
+
+def _all(backlog: Backlog) -> list[Write]:
+    return [write for writes in backlog.values() for write in writes]
 
 
 def unanswered(timeout: float) -> StoreError:
@@ -70,7 +91,7 @@ class Delivery:
         self._out: dict[int, Unit] = {}  # handed to the store
         self._held: list[Unit] = []  # waiting for a retry, in order
         self._passed: dict[str, int] = {}  # key -> number of the last unit that got through while others were held
-        self._backlog: dict[str, Write] = {}  # degraded: the latest write of each key that is not durable
+        self._backlog: Backlog = {}  # degraded: what is only in memory
         self._retrying: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._quiet: list[asyncio.Future[None]] = []
@@ -95,7 +116,7 @@ class Delivery:
         elif self.health is Health.FENCED:
             self._soon(unit, Conflict("the store was fenced: another process writes under this identity"))
         else:
-            self._backlog.update((write.key, write) for write in writes)
+            _owe(self._backlog, writes)
             self._soon(unit, None)
 
     def _soon(self, unit: Unit, error: AgentdError | None) -> None:
@@ -141,8 +162,12 @@ class Delivery:
             self._hold(unit, error)
             return
         elif self.health is Health.DEGRADED:
-            self._backlog = {write.key: write for write in unit.writes} | self._backlog
-            error = None  # type: ignore[assignment]
+            self._backlog = _merged(unit.writes, _all(self._backlog))
+            self._end(unit, None)
+            return
+        self._end(unit, error)
+
+    def _end(self, unit: Unit, error: AgentdError | None) -> None:
         unit.done(error)
         self._hush()
 
@@ -171,9 +196,8 @@ class Delivery:
             self._log("store.degraded", level="error", msg=error.message, reason=error.code)
         for unit in held:
             if self._degrade:
-                self._backlog.update((write.key, write) for write in unit.writes)
-            unit.done(None if self._degrade else error)
-        self._hush()
+                _owe(self._backlog, unit.writes)
+            self._end(unit, None if self._degrade else error)
 
     async def _again(self) -> AgentdError | None:
         """Commit the held units in order; the first failure is returned and ends it."""
@@ -187,7 +211,7 @@ class Delivery:
             if error is not None and error.retryable:
                 return error
             self._held.pop(0)
-            unit.done(error)
+            self._end(unit, error)
         return None
 
     async def _commit(self, writes: Sequence[Write]) -> AgentdError | None:
@@ -207,12 +231,12 @@ class Delivery:
         while self._backlog:
             await self._clock.sleep(CATCH_UP)
             taken, self._backlog = self._backlog, {}
-            error = await self._commit(list(taken.values()))
+            error = await self._commit(_all(taken))
             if isinstance(error, Conflict):
                 self._fence(error)
                 return
             if error is not None:
-                self._backlog = taken | self._backlog
+                self._backlog = _merged(_all(taken), _all(self._backlog))
         self._retrying = None
         self._recovered()
         self._hush()
@@ -261,4 +285,4 @@ class Delivery:
         if self._retrying:
             self._retrying.cancel()
             if self._backlog:
-                await self._commit(list(self._backlog.values()))
+                await self._commit(_all(self._backlog))

@@ -10,8 +10,9 @@ Kinds are those of :data:`agentd.journal.restored.WORK` and ``manifest memory st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar, overload
 
 from agentd.errors import AgentdError
@@ -105,7 +106,8 @@ class Journal:
         await self._read_all(restored, [kind for kind in READ if not (fresh and kind in WORK)])
         self.generation = restored.generation
         self._manifest = {"generation": self.generation, "digest": dict(digest or {}), "since": self._clock.now()}
-        await self._bounded(self.store.commit([*retire, self._seal("manifest", "instance", self._manifest)]))
+        self._add(retire, "manifest", "instance", self._manifest, self._clock.now())
+        await self._bounded(self.store.commit(retire))
         self._beat = asyncio.ensure_future(self._heartbeat())
         return restored
 
@@ -165,15 +167,11 @@ class Journal:
             future = asyncio.get_running_loop().create_future()
             callback = _resolver(future)
         writes: list[Write] = []
+        now = round(self._clock.now(), 3)
         for kind, id, state in records:
-            if state is None:
-                writes.append(self._remove(kind, id))
-                continue
-            put = self._seal(kind, id, state)
-            if put.key in self._unread:  # its sequence is not known, so it starts anew
-                self._unread.discard(put.key)
-                writes.append(Delete(put.key))
-            writes.append(put)
+            self._add(writes, kind, id, state, now)
+        if any(isinstance(write, Delete) for write in writes):
+            callback = partial(self._removed, writes, dict(self._seq_of(writes)), callback)
         try:
             self._weigh(writes)
         except TooLarge as error:
@@ -190,19 +188,30 @@ class Journal:
         """Remove one record; absent is fine. In one commit with others: a record whose state is None."""
         return self.write([(kind, id, None)]) if callback is None else self.write([(kind, id, None)], callback)
 
-    def _seal(self, kind: str, id: str, state: State) -> Put:
+    def _add(self, writes: list[Write], kind: str, id: str, state: State | None, now: float) -> None:
         key = self._keys.key(kind, id)
-        put = seal(
-            key, kind, id, self._seq.get(key, 0) + 1, state, round(self._clock.now(), 3), self._settings.instance
-        )
-        self._seq[key] = put.seq
-        return put
+        if state is None:
+            writes.append(Delete(key))
+            return
+        if key in self._unread:  # its sequence is not known, so it starts anew
+            writes.append(Delete(key))
+        seq = self._seq.get(key, 0) + 1
+        writes.append(seal(key, kind, id, seq, state, now, self._settings.instance))
+        self._seq[key] = seq
 
-    def _remove(self, kind: str, id: str) -> Delete:
-        key = self._keys.key(kind, id)
-        self._seq.pop(key, None)
-        self._unread.discard(key)
-        return Delete(key)
+    def _seq_of(self, writes: Sequence[Write]) -> Iterator[tuple[str, int]]:
+        """Of each record that `writes` leave removed, the sequence it had."""
+        last = {write.key: write for write in writes}
+        return ((key, self._seq[key]) for key, w in last.items() if isinstance(w, Delete) and key in self._seq)
+
+    def _removed(self, writes: Sequence[Write], had: dict[str, int], done: Done, error: AgentdError | None) -> None:
+        """A sequence is forgotten only when its record is gone: a put behind a removal that failed must exceed it."""
+        if error is None:
+            self._unread.difference_update(write.key for write in writes)
+            for key, seq in had.items():
+                if self._seq.get(key) == seq:
+                    del self._seq[key]
+        done(error)
 
     def _weigh(self, writes: Sequence[Write]) -> None:
         limit = self._settings.max_value_bytes

@@ -9,14 +9,16 @@ import re
 from urllib.parse import unquote_to_bytes
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]*", re.ASCII).fullmatch
-_TABLE = [chr(b) if _PLAIN(chr(b)) else f"%{b:02X}" for b in range(256)]
+_ODD = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+
+
+def _escape(odd: re.Match[str]) -> str:
+    return "".join([f"%{byte:02X}" for byte in odd[0].encode("utf-8", "surrogatepass")])
 
 
 def encode(segment: str) -> str:
     """`segment` as one segment of a key."""
-    if _PLAIN(segment):
-        return segment
-    return "".join([_TABLE[b] for b in segment.encode("utf-8", "surrogatepass")])
+    return segment if _PLAIN(segment) else _ODD.sub(_escape, segment)
 
 
 def decode(segment: str) -> str:
@@ -32,7 +34,7 @@ class Keys:
 
     def key(self, kind: str, id: str) -> str:
         """The key of one entity."""
-        return f"{self.root}{kind}/{id if _PLAIN(id) else encode(id)}"
+        return f"{self.root}{kind}/{encode(id)}"
 
     def under(self, kind: str, id_prefix: str = "") -> str:
         """What the keys of `kind` whose id begins with `id_prefix` begin with."""

@@ -41,6 +41,8 @@ class Streams:
         for name, stream in self._streams.items():
             for id, state in (await self._journal.read_many("stream", f"{name}/")).items():
                 stream.kept.append((_position(id), float(state["at"])))
+                if "key" in state:
+                    stream.keys[state["key"]] = _position(id)
             stream.last = stream.kept[-1][0] if stream.kept else 0
         # A stream that lost all events to age keeps its position, or old cursors would hide new events.
         for name, state in (await self._journal.read_many("stream", "=")).items():
@@ -57,13 +59,26 @@ class Streams:
         listeners.append(listener)
         return lambda: listeners.remove(listener)
 
-    def append(self, name: str, subject: str, data: Any, done: Done | None = None) -> int:
-        """Add an event; its position. `done` is called once it is durable, or with why it is not."""
+    def __contains__(self, name: object) -> bool:
+        return name in self._streams
+
+    def append(self, name: str, subject: str, data: Any, done: Done | None = None, *, key: str | None = None) -> int:
+        """Add an event; its position. `done` is called once it is durable, or with why it is not.
+
+        The same `key` twice is one event, as long as the first is kept.
+        """
         stream = self._streams[name]
+        if key is not None and (known := stream.keys.get(key)) is not None:
+            if done is not None:
+                self._journal.write([], done)  # in its turn behind the event that is there
+            return known
         stream.last += 1
         event = Event(stream.last, self._clock.now(), subject, data)
         stream.kept.append((event.n, event.at))
         state = {"at": event.at, "subject": subject, "data": data}
+        if key is not None:
+            state["key"] = key
+            stream.keys[key] = event.n
         records: list[Record] = [("stream", _id(name, event.n), state)]
         records += [("stream", _id(name, n), None) for n in stream.expired(event.at)]
         self._journal.write(records, partial(self._kept, stream, event, done))
@@ -99,6 +114,7 @@ class _Stream:
         self.keep = keep
         self.last = 0
         self.kept: deque[tuple[int, float]] = deque()
+        self.keys: dict[str, int] = {}
         self.listeners: list[Callable[[Event], None]] = []
 
     def expired(self, now: float) -> list[int]:
@@ -107,6 +123,8 @@ class _Stream:
         gone = []
         while self.kept and (len(self.kept) > self.keep.max_events or self.kept[0][1] < oldest):
             gone.append(self.kept.popleft()[0])
+        if gone and self.keys:
+            self.keys = {key: n for key, n in self.keys.items() if n > gone[-1]}
         return gone
 
 
