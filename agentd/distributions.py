@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
 
 from agentd import __version__
 
@@ -38,9 +38,12 @@ def find(installed: Iterable[Distribution] | None = None) -> list[Found]:
     seen: set[str] = set()
     found: list[Found] = []
     for dist in distributions() if installed is None else installed:
-        if _concerns_us(dist) and (name := _name(dist)) not in seen:
+        if not _concerns_us(dist):
+            continue
+        metadata = _metadata(dist)
+        if (name := _name(dist, metadata)) not in seen:
             seen.add(name)
-            found.extend(_plugins(dist, name))
+            found.extend(_plugins(dist, name, metadata))
     return sorted(_refuse_twins(found), key=lambda f: (f.name, f.dist))
 
 
@@ -58,22 +61,29 @@ def _concerns_us(dist: Distribution) -> bool:
         return False
 
 
-def _name(dist: Distribution) -> str:
-    """The distribution's name, or for want of one the name of its directory."""
+def _metadata(dist: Distribution) -> PackageMetadata | Exception:
+    """Read once: each look at the property parses the whole file."""
     try:
-        name: str | None = dist.metadata["Name"]
-    except Exception:
-        name = None
+        return dist.metadata
+    except Exception as error:
+        return error
+
+
+def _name(dist: Distribution, metadata: PackageMetadata | Exception) -> str:
+    """The distribution's name, or for want of one the name of its directory."""
+    name = None if isinstance(metadata, Exception) else metadata["Name"]
     path = getattr(dist, "_path", None)
     return re.sub(r"[-_.]+", "-", name).lower() if name else getattr(path, "name", None) or "(nameless)"
 
 
-def _plugins(dist: Distribution, name: str) -> Iterator[Found]:
+def _plugins(dist: Distribution, name: str, metadata: PackageMetadata | Exception) -> Iterator[Found]:
     """The plugins of one distribution."""
     version = "?"
     try:
-        version = dist.metadata["Version"] or "?"
-        flaw = _flaw(dist)
+        if isinstance(metadata, Exception):
+            raise metadata
+        version = metadata["Version"] or "?"
+        flaw = _flaw(metadata)
         points: list[EntryPoint] = [p for p in dist.entry_points if p.group == GROUP]
     except Exception as error:
         yield Found(name, name, version, "", f"its metadata cannot be read: {type(error).__name__}: {error}")
@@ -83,11 +93,11 @@ def _plugins(dist: Distribution, name: str) -> Iterator[Found]:
         yield Found(point.name, name, version, point.value, bad)
 
 
-def _flaw(dist: Distribution) -> str:
+def _flaw(metadata: PackageMetadata) -> str:
     for field in ("Name", "Version"):
-        if not dist.metadata[field]:
+        if not metadata[field]:
             return f"its metadata has no {field}; reinstall it"
-    for requirement in dist.requires or ():
+    for requirement in metadata.get_all("Requires-Dist") or ():
         wants = _REQUIREMENT.match(requirement)
         if wants and not admits(wants[1]):
             return f"it needs agentd{wants[1].strip()}, this is {__version__}; install a version of it that fits"
