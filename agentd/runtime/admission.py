@@ -101,6 +101,16 @@ class Admission:
         """Events on their way to the store."""
         return len(self._accepting)
 
+    @property
+    def waiting_events(self) -> list[Event]:
+        """Them, in the order they are admitted."""
+        return sorted(self._waiting.values(), key=lambda e: (e.priority, e.n))
+
+    def next_number(self) -> int:
+        """The number of the next record of the inbox, which keeps the order across lives."""
+        self._next += 1
+        return self._next - 1
+
     def holds(self, id: str) -> bool:
         """Whether `id` waits here, or is on its way."""
         return id in self._waiting or id in self._accepting
@@ -140,9 +150,8 @@ class Admission:
             await asyncio.shield(self._accepting[id])
         if id in self._waiting or self._known(id):
             return id
-        event = Event(id=id, n=self._next, workflow=workflow, node=node, payload=payload, inputs=inputs,
+        event = Event(id=id, n=self.next_number(), workflow=workflow, node=node, payload=payload, inputs=inputs,
                       priority=priority, ts=self._clock.now(), parent=parent)  # fmt: skip
-        self._next += 1
         future = self._journal.write([("inbox", id, event.state()), *also])
         assert future is not None
         self._accepting[id] = future
@@ -183,7 +192,7 @@ class Admission:
         """Begin every event that the gates allow."""
         if not self.open or self.paused:
             return
-        for event in sorted(self._waiting.values(), key=lambda e: (e.priority, e.n)):
+        for event in self.waiting_events:
             if self._running(None) >= self._max_runs:
                 return
             plan = self._plan(event.workflow)

@@ -64,6 +64,7 @@ def rungs(instance: Instance) -> list[Rung]:
             await asyncio.wait(tasks)
 
     async def checkpoint(_: float) -> None:
+        await instance.operations.close()
         await instance.steps.close()
         await instance.journal.settled()
         instance.timers.close()

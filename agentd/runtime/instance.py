@@ -25,23 +25,28 @@ from agentd.journal.delivery import Health
 from agentd.journal.journal import Journal, Settings
 from agentd.journal.memory import Memory
 from agentd.journal.restored import Restored
-from agentd.ports.host import Secrets
+from agentd.journal.streams import Keep, Streams
+from agentd.ports.host import Clock, Secrets
 from agentd.runtime import health, outcome
 from agentd.runtime.admission import Admission, Event
 from agentd.runtime.caches import Caches
 from agentd.runtime.clock import SystemClock
+from agentd.runtime.connections import OwnConnections
+from agentd.runtime.credentials import Credentials
 from agentd.runtime.definitions import Definitions, documents
 from agentd.runtime.drain import descend, rungs
 from agentd.runtime.host import InstanceHost
 from agentd.runtime.instruction import read_instruction
 from agentd.runtime.live import Live
+from agentd.runtime.operations import Operations
 from agentd.runtime.outcome import Ended
 from agentd.runtime.pressure import Gauge
 from agentd.runtime.restore import recover, restore, run_of
 from agentd.runtime.runs import Runs
 from agentd.runtime.servers import Servers
+from agentd.runtime.signals import Signals
 from agentd.runtime.spill import Spill
-from agentd.runtime.steps import Steps
+from agentd.runtime.steps import Steps, calls_servers
 from agentd.runtime.timers import Timers
 from agentd.runtime.triggers import Triggers
 from agentd.runtime.turns import Turns
@@ -56,15 +61,16 @@ class Instance:
     """One agentd instance. Make it before any loop runs; :meth:`run` is its life."""
 
     def __init__(
-        self, loaded: Loaded, log: Telemetry, spawner: Spawner | None, *, secrets: Secrets, flush: Callable[[], object]
-    ) -> None:
+        self, loaded: Loaded, log: Telemetry, spawner: Spawner | None, *, secrets: Secrets, flush: Callable[[], object],
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
         """`flush` writes out the log, for the moment before an end without goodbye."""
         assert loaded.document is not None
         self._secrets, self._flush_log = secrets, flush
         self.loaded, self.document, self.log = loaded, loaded.document, log
         self.shape = lifetime.shape(self.document, loaded.plugins)
         self.name = lifetime.instance(self.document, loaded.environ)
-        self.clock = SystemClock()
+        self.clock: Clock = clock or SystemClock()
         self.ended: list[Ended] = []
         self.paused = False
         self.lameduck = False
@@ -75,9 +81,9 @@ class Instance:
         self._stack = contextlib.AsyncExitStack()
         self.finished_runs: dict[str, dict[str, Any]] = {}
         self._assembled = False
-        self._draining = False
+        self.draining = False
         self._grace_armed = False
-        self._started = self.clock.monotonic()
+        self.started = self.clock.monotonic()
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -102,7 +108,7 @@ class Instance:
             self._release_processes(loop)
         turns = self.turns if self._assembled else None
         self.log(
-            "proc.exit", code=code, uptime_ms=int((self.clock.monotonic() - self._started) * 1000),
+            "proc.exit", code=code, uptime_ms=int((self.clock.monotonic() - self.started) * 1000),
             runs=self.runs.finished if self._assembled else 0, turns=turns.total if turns else 0,
             tool_calls=turns.tool_calls if turns else 0, tokens_in=turns.tokens_in if turns else 0,
             tokens_out=turns.tokens_out if turns else 0,
@@ -126,7 +132,7 @@ class Instance:
             loop.remove_signal_handler(number)
 
     def _signalled(self, name: str) -> None:
-        if self._draining or (self._leave is not None and self._leave.done()):
+        if self.draining or (self._leave is not None and self._leave.done()):
             # A second signal: everything ends now, and leases are not released.
             if self._spawner is not None:
                 self._spawner.kill_all()
@@ -161,8 +167,13 @@ class Instance:
         self.instruction = read_instruction(document.agent.instruction, loaded.cwd)
         restored = await self._open_store()
         self._assemble(restored)
+        await self.streams.open()
+        if document.mcp.servers and any(map(calls_servers, self.definitions.current.values())):
+            await self.connections.boot()
         await restore(self, restored)
         await self.triggers.arm(self.definitions.current.values())
+        await self.signals.resume()
+        await self.operations.open()
         self._watch()
         log(
             "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
@@ -211,12 +222,15 @@ class Instance:
         pressure, options = self.store_spec.pressure, self.store_options
         self.gauge = Gauge((lambda: pressure(options)) if pressure is not None else None, clock, log)
         self.timers = Timers(clock)
-        self.memory = Memory(restored.of("memory"))
+        self.memory = Memory(restored.of("memory"), now=clock.now)
         self.caches = Caches(self.journal, clock)
         self.spill = Spill(self.journal, document.limits.inline_max_bytes)
         self.waits = Waits(self)
         self.servers = Servers(document.mcp.servers, log, all_needed=self.shape == "job")
         self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns)
+        self.credentials = Credentials(document, self.loaded.plugins, self._secrets)
+        self.connections = OwnConnections(self)
+        self._stack.push_async_callback(self.connections.close)
         self.steps = Steps(self)
         self.runs = Runs(
             self.journal, self.timers, clock, log,
@@ -230,6 +244,10 @@ class Instance:
             new_id=new_id, level=lambda: self.gauge.level,
         )  # fmt: skip
         self.triggers = Triggers(self, restored.of("start"))
+        self.signals = Signals(self)
+        self.operations = Operations(self)
+        declared = {name: Keep(s.retention.max_events, s.retention.max_age) for name, s in document.streams.items()}
+        self.streams = Streams(self.journal, declared, clock)
         self._assembled = True
 
     def _watch(self) -> None:
@@ -290,6 +308,7 @@ class Instance:
         self.steps.run_ended(live)
         self.waits.run_ended(ended, live)
         self.triggers.run_ended(ended, live)
+        self.operations.run_ended(ended)
         self.admission.changed()
         self.check_idle()
 
@@ -298,7 +317,7 @@ class Instance:
             self.log("store.error", level="error", err=error, op="commit")
 
     def _store_health(self, state: Health) -> None:
-        self.admission.open = state in (Health.OK, Health.DEGRADED) and not self._draining
+        self.admission.open = state in (Health.OK, Health.DEGRADED) and not (self.draining or self.lameduck)
         if state is Health.FENCED and self.document.store.on_conflict == "exit":
             self.fail(StoreError("another process writes under this identity (store.on_conflict: exit)"))
         if state is Health.OK:
@@ -309,13 +328,16 @@ class Instance:
     @property
     def idle(self) -> bool:
         """Nothing runs, waits or is on its way."""
-        return not (self.runs.live or self.admission.pending or self.admission.accepting or self.journal.outstanding)
+        return not (
+            self.runs.live or self.admission.pending or self.admission.accepting or self.journal.outstanding
+            or self.triggers.expect("surely")
+        )  # fmt: skip
 
     def check_idle(self) -> None:
         """A job leaves at once when its work is final; late work of long-lived triggers gets `idle_grace`."""
         if self.shape != "job" or not self.idle:
             return
-        if not self.triggers.long_lived:
+        if not self.triggers.expect("perhaps"):
             self.leave("idle")
         elif not self._grace_armed:
             self._grace_armed = True
@@ -331,9 +353,9 @@ class Instance:
         return outcome.job_code(self.ended, self.document.lifecycle.exit_code_map)
 
     async def _drain(self, reason: str) -> int:
-        if self._draining:
+        if self.draining:
             return 1
-        self._draining = True
+        self.draining = True
         began = self.clock.monotonic()
         quiet = reason == "idle"
         if not quiet:

@@ -39,7 +39,7 @@ async def restore(instance: Instance, restored: Restored) -> None:
             continue
         steps = await _whole(instance, restored.steps.get(id, {}))
         resumed.append(instance.runs.resume(run_of(instance.name, id, record), plan, record, steps.items()))
-    instance.admission.restore(restored.inbox)
+    instance.admission.restore(instance.signals.restore(restored))
     if restored.fresh:
         more: dict[str, Any] = {}
         if restored.superseded is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from agentd.engine.starts import InputsInvalid, passes, render_inputs
 from agentd.errors import BudgetExceeded
@@ -11,25 +11,14 @@ from agentd.journal.journal import Record
 from agentd.runtime.admission import NotAccepted
 from agentd.runtime.outcome import Ended
 from agentd.runtime.starts import KINDS
+from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.event import finished_event
 from agentd.runtime.starts.plugged import Plugged
 
 if TYPE_CHECKING:
     from agentd.engine.plan import Plan, StartNode
     from agentd.runtime.instance import Instance
     from agentd.runtime.live import Live
-
-
-class Start(Protocol):
-    """One armed start node."""
-
-    async def arm(self) -> None:
-        """Begin to watch for whatever fires it; called once, after the restore."""
-
-    def disarm(self) -> None:
-        """Fire no more."""
-
-    def run_ended(self, ended: Ended, live: Live) -> None:
-        """A run of this very node is final."""
 
 
 class Door:
@@ -46,6 +35,10 @@ class Door:
         """The record that makes `state` the node's; to be committed with what it belongs to."""
         self.state = state
         return ("start", self.id, state)
+
+    def skip(self, reason: str, *, level: str = "info") -> None:
+        """Say that it fired, or would have, and that nothing came of it."""
+        self.instance.log("start.skipped", level=level, workflow=self.plan.name, node=self.node.id, reason=reason)
 
     async def save(self, state: dict[str, Any]) -> None:
         """Make `state` the node's, durably."""
@@ -83,7 +76,7 @@ class Door:
             return None
         except NotAccepted as error:
             self.state = before
-            instance.log("start.skipped", level="warn", workflow=workflow, node=node, reason=error.message)
+            self.skip(error.message, level="warn")
             raise
         instance.log("start.fired", workflow=workflow, node=node, kind=self.node.kind)
         return event
@@ -95,8 +88,6 @@ class Triggers:
     def __init__(self, instance: Instance, states: dict[str, dict[str, Any]]) -> None:
         self._instance, self._states = instance, states
         self._armed: dict[str, Start] = {}
-        self.long_lived = False
-        """Whether a start node may fire again: what keeps a job that is told to run until idle."""
 
     async def arm(self, plans: Iterable[Plan]) -> None:
         """Arm every start node of `plans` whose workflow is armed."""
@@ -105,45 +96,45 @@ class Triggers:
                 continue
             for node in plan.starts.values():
                 door = Door(self._instance, plan, node, self._states.get(f"{plan.name}/{node.id}"))
-                make: Callable[[Door], Start] | None = KINDS.get(node.kind)
-                start = make(door) if make is not None else Plugged(door)
-                self._armed[door.id] = start
-                self.long_lived |= node.spec.lifetime == "long"
+                start = self._armed[door.id] = KINDS.get(node.kind, Plugged)(door)
                 await start.arm()
                 if node.kind not in ("once", "manual"):
-                    more: dict[str, Any] = getattr(start, "describe", dict)()
-                    self._instance.log("trigger.armed", workflow=plan.name, node=node.id, kind=node.kind, **more)
+                    self._instance.log(
+                        "trigger.armed", workflow=plan.name, node=node.id, kind=node.kind, **start.describe()
+                    )
 
     async def disarm(self) -> None:
         """Fire nothing any more."""
         for start in self._armed.values():
             start.disarm()
 
+    def expect(self, how: Expects) -> bool:
+        """Whether a start node expects to fire so: what a job waits for."""
+        return any(start.expects == how for start in self._armed.values())
+
+    def described(self, workflow: str) -> list[dict[str, Any]]:
+        """The armed start nodes of a workflow, with what each says of itself."""
+        return [
+            {"node": start.door.node.id, "kind": start.door.node.kind, **start.describe()}
+            for start in self._armed.values()
+            if start.door.plan.name == workflow
+        ]
+
     def run_ended(self, ended: Ended, live: Live) -> None:
         """Tell the start node whose run it was, and those that listen for ends of workflows."""
         start = self._armed.get(f"{ended.workflow}/{live.record['node']}")
         if start is not None:
             start.run_ended(ended, live)
-        name = "workflow.finished" if ended.status in ("completed", "partial") else "workflow.failed"
-        payload = {"run": ended.run, "workflow": ended.workflow, "status": ended.status, "output": ended.output,
-                   "err": ended.error}  # fmt: skip
-        self.happened(name, payload)
+        self.happened(*finished_event(ended))
 
-    def happened(self, name: str, payload: dict[str, Any]) -> None:
-        """Something the instance says of itself (the `event` start node)."""
+    def happened(self, name: str, payload: dict[str, Any], key: str) -> None:
+        """Something the instance says of itself (the `event` start node); the same `key` is the same happening."""
         for start in self._armed.values():
-            hear = getattr(start, "happened", None)
-            if hear is not None:
-                hear(name, payload)
+            start.happened(name, payload, key)
 
-    async def signal(self, name: str, payload: Any, sender: str) -> int:
-        """Offer a signal to every `signal` start node of that name; how many took it."""
-        taken = 0
-        for start in list(self._armed.values()):
-            hear = getattr(start, "signalled", None)
-            if hear is not None and await hear(name, payload, sender):
-                taken += 1
-        return taken
+    async def signal(self, name: str, payload: Any, sender: str, id: str) -> int:
+        """Offer the signal `id` to every `signal` start node of that name; how many took it."""
+        return sum([await start.signalled(name, payload, sender, id) for start in list(self._armed.values())])
 
     async def manual(self, plan: Plan, node: StartNode, payload: Any, *, id: str | None = None,
                      key: str | None = None, parent: dict[str, str] | None = None) -> str:  # fmt: skip

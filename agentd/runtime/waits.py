@@ -55,10 +55,6 @@ class Waits:
 
     # --- signals -------------------------------------------------------------------------------------------------
 
-    def restore(self, id: str, state: dict[str, Any]) -> None:
-        """Take back a signal that waits in a mailbox."""
-        self._mailbox[state["run"]][id] = state
-
     def deliver(self, name: str, payload: Any, sender: str, run: str | None) -> int:
         """Wake whoever waits for the signal `name`; how many there were."""
         waiters = [w for w in self._signals.get(name, ()) if run is None or w[0] == run]
@@ -66,8 +62,20 @@ class Waits:
             self._wake(waiter, _signal(name, payload, sender))
         return len(waiters)
 
+    def post(self, id: str, state: dict[str, Any]) -> bool:
+        """Give a durable signal to a wait of its run, with the removal of its record; else keep it. Whether it woke."""
+        value = _signal(state["name"], state.get("payload"), state.get("from", ""))
+        live = self._instance.runs.live.get(state["run"])
+        for run, entry in list(self._signals.get(state["name"], ())):
+            if live is None or run != live.id:
+                continue
+            if self._instance.runs.wake(live, entry, Done(value), [("inbox", id, None)]):
+                return True
+        self.keep(id, state)
+        return False
+
     def keep(self, id: str, state: dict[str, Any]) -> None:
-        """A durable signal for a run that does not wait for it yet."""
+        """A durable signal ``{name, payload, from, run}`` for a run that does not wait for it yet."""
         self._mailbox[state["run"]][id] = state
 
     def _take_mail(self, live: Live, entry: str, name: str) -> None:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from agentd.runtime.starts.base import Expects, Start
+
 if TYPE_CHECKING:
-    from agentd.runtime.live import Live
-    from agentd.runtime.outcome import Ended
     from agentd.runtime.triggers import Door
 
 _BACKOFF_FIRST, _BACKOFF_MOST = 1.0, 60.0
 
 
-class Plugged:
+class Plugged(Start):
     """Runs the plugin's `arm` and, should it fail, again after a growing pause."""
 
+    expects: Expects = "perhaps"
+
     def __init__(self, door: Door) -> None:
-        self._door = door
+        super().__init__(door)
         self._task: asyncio.Task[None] | None = None
 
     async def arm(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def _keep(self) -> None:
-        door, pause = self._door, _BACKOFF_FIRST
+        door, pause = self.door, _BACKOFF_FIRST
         arm = door.node.spec.arm
         if arm is None:
             return
@@ -33,17 +35,13 @@ class Plugged:
                 await arm(door.node.fields, Sink(door), door.instance.clock, door.instance.log)
                 return
             except Exception as error:
-                door.instance.log("start.skipped", level="error", workflow=door.plan.name, node=door.node.id,
-                                  reason=f"{type(error).__name__}: {error}")  # fmt: skip
+                door.skip(f"{type(error).__name__}: {error}", level="error")
             await door.instance.clock.sleep(pause)
             pause = min(_BACKOFF_MOST, pause * 2)
 
     def disarm(self) -> None:
         if self._task is not None:
             self._task.cancel()
-
-    def run_ended(self, ended: Ended, live: Live) -> None:
-        return None
 
 
 class Sink:
