@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -42,7 +43,7 @@ class Streams:
             for id, state in (await self._journal.read_many("stream", f"{name}/")).items():
                 stream.kept.append((_position(id), float(state["at"])))
                 if "key" in state:
-                    stream.keys[state["key"]] = _position(id)
+                    stream.name(state["key"], _position(id))
             stream.last = stream.kept[-1][0] if stream.kept else 0
         # A stream that lost all events to age keeps its position, or old cursors would hide new events.
         for name, state in (await self._journal.read_many("stream", "=")).items():
@@ -70,7 +71,7 @@ class Streams:
         stream = self._streams[name]
         if key is not None and (known := stream.keys.get(key)) is not None:
             if done is not None:
-                self._journal.write([], done)  # in its turn behind the event that is there
+                asyncio.ensure_future(self._settled(done))
             return known
         stream.last += 1
         event = Event(stream.last, self._clock.now(), subject, data)
@@ -78,11 +79,15 @@ class Streams:
         state = {"at": event.at, "subject": subject, "data": data}
         if key is not None:
             state["key"] = key
-            stream.keys[key] = event.n
+            stream.name(key, event.n)
         records: list[Record] = [("stream", _id(name, event.n), state)]
         records += [("stream", _id(name, n), None) for n in stream.expired(event.at)]
         self._journal.write(records, partial(self._kept, stream, event, done))
         return event.n
+
+    async def _settled(self, done: Done) -> None:
+        await self._journal.settled()
+        done(None)
 
     def _kept(self, stream: _Stream, event: Event, done: Done | None, error: AgentdError | None) -> None:
         if done:
@@ -115,7 +120,12 @@ class _Stream:
         self.last = 0
         self.kept: deque[tuple[int, float]] = deque()
         self.keys: dict[str, int] = {}
+        self._named: dict[int, str] = {}
         self.listeners: list[Callable[[Event], None]] = []
+
+    def name(self, key: str, n: int) -> None:
+        """The event `n` has this key."""
+        self.keys[key], self._named[n] = n, key
 
     def expired(self, now: float) -> list[int]:
         """Positions that are no longer kept, oldest first; they are forgotten here."""
@@ -123,8 +133,7 @@ class _Stream:
         gone = []
         while self.kept and (len(self.kept) > self.keep.max_events or self.kept[0][1] < oldest):
             gone.append(self.kept.popleft()[0])
-        if gone and self.keys:
-            self.keys = {key: n for key, n in self.keys.items() if n > gone[-1]}
+            self.keys.pop(self._named.pop(gone[-1], ""), None)
         return gone
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Effect, Wait
+from agentd.journal.journal import Record
 from agentd.runtime.timers import Timer
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 class Call:
     """One execution of an effect step; implements :class:`agentd.ports.nodes.StepCall`."""
 
-    __slots__ = ("bound", "deadline", "effect", "host", "live")
+    __slots__ = ("also", "bound", "deadline", "effect", "host", "live")
 
     def __init__(self, live: Live, effect: Effect, deadline: float | None, host: Any) -> None:
         self.live, self.effect, self.deadline, self.host = live, effect, deadline, host
         self.bound: asyncio.Timeout | None = None
+        self.also: list[Record] = []
+        """What the performer changed: committed with the step's own record when it succeeds."""
 
     run_id = property(lambda self: self.live.id)
     step_id = property(lambda self: self.effect.entry)

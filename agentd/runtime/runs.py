@@ -258,16 +258,17 @@ class Runs:
             task = asyncio.get_running_loop().create_task(self._drive(call, result, timeout))
             live.tasks[effect.entry] = task
         else:
-            self.settle(live, effect.entry, result if is_outcome(result) else Done(result))
+            self.settle(live, effect.entry, result if is_outcome(result) else Done(result), call.also)
 
     async def _drive(self, call: Call, work: Awaitable[Any], timeout: float) -> None:
         live, entry = call.live, call.effect.entry
         outcome: Outcome
+        also: list[Record] = []
         try:
             async with asyncio.timeout(timeout) as bound:
                 call.bound = bound
                 result = await work
-            outcome = result if is_outcome(result) else Done(result)
+            outcome, also = result if is_outcome(result) else Done(result), call.also
         except asyncio.CancelledError:
             # A drain or a cancelled entry: the step stays as its last record says.
             live.tasks.pop(entry, None)
@@ -277,7 +278,7 @@ class Runs:
         except Exception as error:
             outcome = failure(error)
         live.tasks.pop(entry, None)
-        self.settle(live, entry, outcome)
+        self.settle(live, entry, outcome, also)
 
     # --- waits ---------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from agentd.runtime.agent import Agents
 if TYPE_CHECKING:
     from agentd.engine.plan import Graph, Plan
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Live, Performer
+    from agentd.runtime.live import Live
+    from agentd.runtime.runs import Performer
     from agentd.runtime.steps.internal import Internal
 
 _FAMILIES = {
@@ -82,7 +83,11 @@ class Steps:
         return str(self._mocks[spec].url)  # type: ignore[attr-defined]
 
     def run_ended(self, live: Live) -> None:
-        """A run is final."""
+        """A run is final: what it started goes with it, where it did not end well."""
+        if live.record["status"] not in ("completed", "partial"):
+            from agentd.runtime.steps.workflow import cascade
+
+            cascade(self._instance, live)
 
     async def close(self) -> None:
         """Close what was opened."""

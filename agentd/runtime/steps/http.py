@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import httpx
 
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Call, Performer
+    from agentd.runtime.live import Call
+    from agentd.runtime.runs import Performer
 
 MAX_BODY = 16 << 20
 """Bytes of one answer."""

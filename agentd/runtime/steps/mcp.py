@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agentd.config.document import McpServer
     from agentd.mcp.connections import Connections
     from agentd.runtime.instance import Instance
-    from agentd.runtime.runs import Call, Performer
+    from agentd.runtime.live import Call
+    from agentd.runtime.runs import Performer
 
 
 def performers(instance: Instance) -> Mapping[str, Performer]:

@@ -13,7 +13,7 @@ from agentd.engine.state import Step
 
 if TYPE_CHECKING:
     from agentd.ports.host import Secrets
-    from agentd.runtime.runs import Call
+    from agentd.runtime.live import Call
 
 
 def resolved(call: Call) -> Mapping[str, Any]:
