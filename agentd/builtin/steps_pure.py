@@ -3,223 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from functools import partial
 
-from pydantic import Field
-
+from agentd.builtin.late import late
 from agentd.hookspecs import hookimpl
-from agentd.ports.fields import (
-    Branches,
-    Condition,
-    Duration,
-    Fields,
-    Literally,
-    PerItem,
-    Schema,
-    Steps,
-    Templated,
-    Value,
-)
 from agentd.ports.nodes import StepSpec
 
-MAX_ITERATIONS = 10_000
-Targets = str | list[str]
+fields = partial(late, "agentd.builtin.fields_pure")
 
 
-class Switch(Fields):
-    on: Value = Field(description="the value that chooses")
-    cases: Annotated[dict[str, Targets], Literally] = Field(description="value as text → the step, or steps, to go to")
-    default: Annotated[Targets | None, Literally] = Field(None, description="where to go when no case matches")
+def _pure(kind: str, model: str, help: str) -> StepSpec:
+    return StepSpec(kind=kind, fields=fields(model), pure=True, help=help)
 
 
-class Parallel(Fields):
-    branches: Branches = Field(description="named bodies that run side by side", min_length=1)
-
-
-class Batching(Fields):
-    size: Templated[Annotated[int, Field(ge=1)]] | None = Field(
-        None, description="elements of a wave; the next waits for it"
-    )
-    parallel: Templated[Annotated[int, Field(ge=1, le=1000)]] = Field(16, description="elements at once")
-    rate: str | None = Field(
-        None, description="elements begun per time, such as 20/1s", pattern=r"^\d+/\d*(\.\d+)?(ms|s|m|h)$"
-    )
-
-
-class Foreach(Fields):
-    over: Value = Field(description="a list")
-    body: Steps = Field(description="the steps for each element; sees item and index")
-    as_: str | None = Field(
-        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
-    )
-    batch: Batching = Field(default_factory=Batching, description="size, parallel and rate")
-    collect: bool = Field(True, description="whether the results become the output")
-
-
-class Batch(Fields):
-    over: Value = Field(description="a list")
-    body: Steps = Field(description="the steps for each batch; sees batch and index")
-    by: str | None = Field(None, description="a path inside an element: equal values go together")
-    size: Templated[Annotated[int, Field(ge=1)]] = Field(10, description="elements of one batch at most")
-    parallel: Templated[Annotated[int, Field(ge=1, le=1000)]] = Field(16, description="batches at once")
-
-
-class Iterate(Fields):
-    body: Steps = Field(description="the steps of one iteration; sees iteration, from 0")
-    while_: Condition | None = Field(None, alias="while", description="checked before each iteration")
-    until: Condition | None = Field(None, description="checked after each iteration")
-    max_iterations: Templated[Annotated[int, Field(ge=0, le=MAX_ITERATIONS)]] | None = Field(
-        None, description="ends after so many; without it 10000 is the bound, and reaching that fails"
-    )
-    collect: bool = Field(False, description="all results, not the last one")
-
-
-class Race(Fields):
-    branches: Branches = Field(description="named bodies; the first to succeed wins", min_length=1)
-    min_success: int = Field(1, ge=1, description="how many must succeed")
-
-
-class Subgraph(Fields):
-    body: Steps = Field(description="the nested steps")
-
-
-class Sleep(Fields):
-    duration: Templated[Duration] = Field(description="how long")
-
-
-class Wait(Fields):
-    on: Literal["resource", "condition", "signal", "run", "subagent", "message", "webhook", "deadline"] = Field(
-        description="what to wait for"
-    )
-    name: str | None = Field(None, description="signal: its name")
-    server: str | None = Field(None, description="resource: the MCP server")
-    uri: str | None = Field(None, description="resource: the URI")
-    run: str | None = Field(None, description="run: its id")
-    handle: str | None = Field(None, description="subagent: its handle")
-    path: str | None = Field(None, description="webhook: the path")
-    context: str | None = Field(None, description="message: the conversation")
-    filter: Condition | None = Field(None, description="what must hold of the payload")
-    condition: Condition | None = Field(None, description="condition: what must become true")
-    interval: Templated[Duration] | None = Field(None, description="condition: how often it is looked at")
-    until: Any = Field(None, description="deadline: the instant (RFC 3339 or epoch seconds)")
-
-
-class Assert(Fields):
-    condition: Condition = Field(description="what must hold")
-    message: str | None = Field(None, description="what to say when it does not")
-
-
-class Fail(Fields):
-    message: str = Field("the workflow failed on purpose", description="why")
-    code: str = Field("failed", description="the word for it")
-
-
-class Noop(Fields):
-    pass
-
-
-class Finish(Fields):
-    status: Templated[Literal["completed", "failed", "refused", "cancelled", "partial"]] = Field(
-        "completed", description="the status of the run"
-    )
-    output: Any = Field(None, description="the result; without it that of the only dependency")
-    reason: str | None = Field(None, description="why")
-
-
-class Assign(Fields):
-    value: Any = Field(None, description="the output")
-    writes: str | None = Field(None, description="the run variable it is written to")
-    mode: Literal["overwrite", "append", "merge", "union"] | None = Field(
-        None, description="how it joins the variable; else the variable's reducer"
-    )
-
-
-class Map(Fields):
-    over: Value = Field(description="a list")
-    as_: str | None = Field(
-        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
-    )
-    expression: PerItem = Field(description="the new element; sees item and index")
-
-
-class Filter(Fields):
-    over: Value = Field(description="a list")
-    as_: str | None = Field(
-        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
-    )
-    expression: Condition = Field(description="what must hold of an element that stays")
-
-
-class Reduce(Fields):
-    over: Value = Field(description="a list")
-    as_: str | None = Field(
-        None, alias="as", description="a further name for item", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"
-    )
-    initial: Any = Field(None, description="what acc is at first")
-    expression: PerItem = Field(description="the next acc; sees acc, item and index")
-
-
-class Sort(Fields):
-    over: Value = Field(description="a list")
-    by: str | None = Field(None, description="a path inside an element")
-    order: Literal["asc", "desc"] = Field("asc", description="which way")
-
-
-class Dedupe(Fields):
-    over: Value = Field(description="a list")
-    by: str | None = Field(None, description="a path inside an element; the first of equals stays")
-
-
-class Chunk(Fields):
-    over: Value = Field(description="a list")
-    size: Templated[Annotated[int, Field(ge=1)]] = Field(description="elements of a part")
-
-
-class Template(Fields):
-    template: Any = Field(description="what to render")
-
-
-class Parse(Fields):
-    text: Any = Field(description="what to read")
-    format: Templated[Literal["json", "yaml", "csv", "lines"]] = Field("json", description="how it is written")
-
-
-class Validate(Fields):
-    value: Value = Field(description="what to check; it is the output")
-    schema_: Schema = Field(alias="schema", description="what it must meet")
-
-
-def _pure(kind: str, fields: type[Fields], help: str) -> StepSpec:
-    return StepSpec(kind=kind, fields=fields, pure=True, help=help)
+def _body(kind: str, model: str, body: str, help: str) -> StepSpec:
+    return StepSpec(kind=kind, fields=fields(model), pure=True, bodies=(body,), help=help)
 
 
 SPECS: tuple[StepSpec, ...] = (
-    _pure("switch", Switch, "choose which steps go on"),
-    StepSpec(kind="parallel", fields=Parallel, pure=True, bodies=("branches",), help="run named bodies side by side"),
-    StepSpec(kind="foreach", fields=Foreach, pure=True, bodies=("body",), help="run a body for each element of a list"),
-    StepSpec(kind="batch", fields=Batch, pure=True, bodies=("body",), help="run a body for each batch of a list"),
-    StepSpec(kind="iterate", fields=Iterate, pure=True, bodies=("body",), help="run a body again and again"),
-    StepSpec(
-        kind="race", fields=Race, pure=True, bodies=("branches",), help="run named bodies, the first to succeed wins"
-    ),
-    StepSpec(kind="subgraph", fields=Subgraph, pure=True, bodies=("body",), help="nested steps as one step"),
-    _pure("sleep", Sleep, "wait for a time"),
-    _pure("wait", Wait, "wait for something to happen"),
-    _pure("assert", Assert, "fail unless a condition holds"),
-    _pure("fail", Fail, "fail on purpose"),
-    _pure("noop", Noop, "nothing; joins or names a point of the graph"),
-    _pure("checkpoint", Noop, "have everything so far on disk"),
-    _pure("finish", Finish, "end the run"),
-    _pure("assign", Assign, "compute a value, and write a run variable"),
-    _pure("map", Map, "a new list, element by element"),
-    _pure("filter", Filter, "the elements for which a condition holds"),
-    _pure("reduce", Reduce, "one value from a list"),
-    _pure("sort", Sort, "a sorted list"),
-    _pure("dedupe", Dedupe, "a list without repetitions"),
-    _pure("chunk", Chunk, "a list cut into parts"),
-    _pure("template", Template, "render a text or a value"),
-    _pure("parse", Parse, "read JSON, YAML, CSV or lines"),
-    _pure("validate", Validate, "check a value against a schema"),
+    _pure("switch", "Switch", "choose which steps go on"),
+    _body("parallel", "Parallel", "branches", "run named bodies side by side"),
+    _body("foreach", "Foreach", "body", "run a body for each element of a list"),
+    _body("batch", "Batch", "body", "run a body for each batch of a list"),
+    _body("iterate", "Iterate", "body", "run a body again and again"),
+    _body("race", "Race", "branches", "run named bodies, the first to succeed wins"),
+    _body("subgraph", "Subgraph", "body", "nested steps as one step"),
+    _pure("sleep", "Sleep", "wait for a time"),
+    _pure("wait", "Wait", "wait for something to happen"),
+    _pure("assert", "Assert", "fail unless a condition holds"),
+    _pure("fail", "Fail", "fail on purpose"),
+    _pure("noop", "Noop", "nothing; joins or names a point of the graph"),
+    _pure("checkpoint", "Noop", "have everything so far on disk"),
+    _pure("finish", "Finish", "end the run"),
+    _pure("assign", "Assign", "compute a value, and write a run variable"),
+    _pure("map", "Map", "a new list, element by element"),
+    _pure("filter", "Filter", "the elements for which a condition holds"),
+    _pure("reduce", "Reduce", "one value from a list"),
+    _pure("sort", "Sort", "a sorted list"),
+    _pure("dedupe", "Dedupe", "a list without repetitions"),
+    _pure("chunk", "Chunk", "a list cut into parts"),
+    _pure("template", "Template", "render a text or a value"),
+    _pure("parse", "Parse", "read JSON, YAML, CSV or lines"),
+    _pure("validate", "Validate", "check a value against a schema"),
 )
 
 

@@ -1,7 +1,5 @@
 """The written form of a workflow: its own keys, and the fields that every step may carry."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema

@@ -61,3 +61,8 @@ def test_every_field_is_described() -> None:
         if field != "kind" and not schema.get("description") and "$ref" not in schema
     ]
     assert silent == []
+
+
+def test_every_kind_has_its_fields() -> None:
+    for spec in (*KINDS.starts.values(), *KINDS.steps.values()):
+        assert spec.fields.model_json_schema()["type"] == "object"

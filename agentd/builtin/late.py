@@ -1,0 +1,32 @@
+"""Fields that are imported when a workflow uses their kind.
+
+Declaring fifty pydantic models costs more than the rest of a probe together, and most instances use five of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class _Late:
+    """Stands for a class: every attribute is the class's own."""
+
+    __slots__ = ("_module", "_name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(getattr(importlib.import_module(self._module), self._name), attribute)
+
+    def __repr__(self) -> str:
+        return f"<{self._module}.{self._name}>"
+
+
+def late(module: str, name: str) -> type[BaseModel]:
+    """The model `name` of `module`, imported at its first use."""
+    return cast("type[BaseModel]", _Late(module, name))
