@@ -25,6 +25,15 @@ def emit(text: str) -> int:
     return 0
 
 
+def printed(value: object) -> str:
+    """A result as it is printed: a string raw plus newline, null nothing, other JSON pretty-printed."""
+    import json
+
+    if value is None:
+        return ""
+    return f"{value}\n" if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
 def tell(event: str, **fields: object) -> None:
     """Write one event to stderr before telemetry exists (or instead of it); never raises."""
     import json
