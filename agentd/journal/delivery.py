@@ -123,10 +123,11 @@ class Delivery:
         asyncio.get_running_loop().call_soon(unit.done, error)
 
     def _hand_over(self, unit: Unit) -> None:
-        waiter = self._store.commit(unit.writes)
-        future = waiter if isinstance(waiter, asyncio.Future) else asyncio.ensure_future(waiter)
+        waiter: Any = self._store.commit(unit.writes)
+        if not hasattr(waiter, "add_done_callback"):
+            waiter = asyncio.ensure_future(waiter)
         self._out[unit.number] = unit
-        future.add_done_callback(partial(self._returned, unit))
+        waiter.add_done_callback(partial(self._returned, unit))
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(self._timeout / 4, self._look)
 
@@ -137,21 +138,21 @@ class Delivery:
             self._settle(unit, unanswered(self._timeout))
         self._watch = asyncio.get_running_loop().call_later(self._timeout / 4, self._look) if self._out else None
 
-    def _returned(self, unit: Unit, future: asyncio.Future[Any]) -> None:
+    def _returned(self, unit: Unit, answer: Any) -> None:
         if unit.number not in self._out:
             return  # it timed out
-        error = None if future.cancelled() else future.exception()
-        if error is None and not future.cancelled():
-            del self._out[unit.number]
-            if self._retrying:
-                self._passed.update((write.key, unit.number) for write in unit.writes)
-            elif self.health is Health.FAILING:
-                self._recovered()
-            unit.done(None)
-            if self._quiet and not self.outstanding:
-                self._hush()
+        error = answer.exception()
+        if error is not None:
+            self._settle(unit, error if isinstance(error, AgentdError) else StoreError(f"the store failed: {error!r}"))
             return
-        self._settle(unit, error if isinstance(error, AgentdError) else StoreError(f"the store failed: {error!r}"))
+        del self._out[unit.number]
+        if self._retrying:
+            self._passed.update((write.key, unit.number) for write in unit.writes)
+        elif self.health is Health.FAILING:
+            self._recovered()
+        unit.done(None)
+        if self._quiet:
+            self._hush()
 
     def _settle(self, unit: Unit, error: AgentdError) -> None:
         """One unit came back with an error."""

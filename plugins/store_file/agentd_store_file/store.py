@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,11 +23,60 @@ T = TypeVar("T")
 _PAGE = 1000
 _BATCH_BYTES = 16 << 20  # of one transaction: the log must hold it whole
 
-Unit = tuple[list[Row], asyncio.Future[None]]
+Unit = tuple[list[Row], "Receipt"]
 Units = list[Unit]
 Question = tuple[Callable[[], Any], asyncio.Future[Any]]
 Job = Units | Question | None
 """Units to commit, something to read, or None to end."""
+
+
+class Receipt:
+    """What :meth:`FileStore.commit` gives: awaitable, and with the callbacks of a future.
+
+    Unlike a future's, the callbacks are called at once and not in the next turn of the loop: a chain of steps, each
+    waiting for the commit of the last, saves that turn.
+    """
+
+    __slots__ = ("_callbacks", "_done", "_error", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._done = False
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Receipt], None]] = []
+
+    def done(self) -> bool:
+        return self._done
+
+    def exception(self) -> BaseException | None:
+        """Why the unit is not durable, None if it is. Once :meth:`done`."""
+        return self._error
+
+    def add_done_callback(self, callback: Callable[[Receipt], None]) -> None:
+        """Call `callback` with the receipt, on the loop."""
+        if self._done:
+            self._loop.call_soon(callback, self)
+        else:
+            self._callbacks.append(callback)
+
+    def settle(self, error: BaseException | None) -> None:
+        """The unit is on disk, or failed. On the loop."""
+        self._done, self._error = True, error
+        for callback in self._callbacks:
+            try:
+                callback(self)
+            except Exception as trouble:  # one waiter's trouble is not the others'
+                context = {"message": "a callback of the store failed", "exception": trouble}
+                self._loop.call_exception_handler(context)
+        self._callbacks.clear()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if not self._done:
+            future = self._loop.create_future()
+            self.add_done_callback(lambda receipt: None if future.done() else future.set_result(None))
+            yield from future.__await__()
+        if self._error is not None:
+            raise self._error
 
 
 class FileStore:
@@ -63,16 +112,16 @@ class FileStore:
     async def delete(self, key: str) -> None:
         await self.commit([Delete(key)])
 
-    def commit(self, writes: Sequence[Write]) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = self._loop.create_future()
+    def commit(self, writes: Sequence[Write]) -> Receipt:
+        receipt = Receipt(self._loop)
         if self._readonly:
-            future.set_exception(StoreError("this view of the store is for reading only"))
-            return future
+            receipt.settle(StoreError("this view of the store is for reading only"))
+            return receipt
         turn = self._turn
-        turn.append(([_row(write) for write in writes], future))
+        turn.append(([_row(write) for write in writes], receipt))
         if len(turn) == 1:
             self._loop.call_soon(self._hand_over)
-        return future
+        return receipt
 
     def _hand_over(self) -> None:
         if self._turn:
@@ -115,9 +164,9 @@ class FileStore:
         try:
             self._ledger = Ledger.open(root, readonly=self._readonly)
         except BaseException as error:
-            self._tell([(opened, error)])
+            self._call(_resolve, opened, None, error)
             return
-        self._tell([(opened, None)])
+        self._call(_resolve, opened, None, None)
         try:
             job = self._queue.get()
             while job is not None:
@@ -128,7 +177,7 @@ class FileStore:
                     job = self._queue.get()
         finally:
             self._ledger.close()
-            self._tell([(self._ended, None)])
+            self._call(_resolve, self._ended, None, None)
 
     def _commit(self, units: Units) -> Job:
         """Commit `units` and all that queued behind them, up to the next other job, which is returned."""
@@ -139,7 +188,8 @@ class FileStore:
                 units += behind
         for batch in _batches(units):
             results = self._ledger.apply([rows for rows, _ in batch])
-            self._tell([(future, error) for (_, future), error in zip(batch, results, strict=True)])
+            receipts = [receipt for _, receipt in batch]
+            self._call(_settle, receipts, results)
         return self._queue.get() if isinstance(behind, list) else behind
 
     def _answer(self, question: Callable[[], Any], future: asyncio.Future[Any]) -> None:
@@ -147,12 +197,11 @@ class FileStore:
             result, error = question(), None
         except BaseException as raised:
             result, error = None, raised
-        self._tell([(future, error)], result)
+        self._call(_resolve, future, result, error)
 
-    def _tell(self, settled: Sequence[tuple[asyncio.Future[Any], BaseException | None]], result: Any = None) -> None:
-        """Resolve many futures with one call into the loop."""
+    def _call(self, function: Callable[..., None], *args: Any) -> None:
         with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
-            self._loop.call_soon_threadsafe(_resolve, settled, result)
+            self._loop.call_soon_threadsafe(function, *args)
 
 
 def _row(write: Write) -> Row:
@@ -174,11 +223,16 @@ def _batches(units: Units) -> Iterator[Units]:
         yield batch
 
 
-def _resolve(settled: Sequence[tuple[asyncio.Future[Any], BaseException | None]], result: Any) -> None:
-    for future, error in settled:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+def _settle(receipts: Sequence[Receipt], results: Sequence[BaseException | None]) -> None:
+    """Tell a whole batch with one call into the loop."""
+    for receipt, error in zip(receipts, results, strict=True):
+        receipt.settle(error)
+
+
+def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

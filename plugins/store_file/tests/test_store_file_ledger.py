@@ -107,10 +107,27 @@ def test_close_commits_what_was_taken(root: Path) -> None:
 
 def test_a_cancelled_waiter_harms_nobody(root: Path) -> None:
     async def body(store: FileStore) -> None:
-        waits = [store.commit([Put(f"k/{n}", 1, envelope())]) for n in range(3)]
+        waits = [asyncio.ensure_future(store.put(f"k/{n}", 1, envelope())) for n in range(3)]
+        await asyncio.sleep(0)
         waits[1].cancel()
         await asyncio.gather(*waits, return_exceptions=True)
         assert await count(store) == 3
+
+    with_store(root, body)
+
+
+def test_the_trouble_of_one_callback_is_not_the_others(root: Path) -> None:
+    async def body(store: FileStore) -> None:
+        troubles: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: troubles.append(context["exception"]))
+        store.commit([Put("k/1", 1, envelope())]).add_done_callback(lambda receipt: 1 / 0)  # type: ignore[arg-type]
+        told: list[Any] = []
+        second = store.commit([Put("k/2", 1, envelope())])
+        second.add_done_callback(told.append)
+        await second
+        second.add_done_callback(told.append)
+        await asyncio.sleep(0)
+        assert told == [second, second] and [type(t) for t in troubles] == [ZeroDivisionError]
 
     with_store(root, body)
 
