@@ -7,14 +7,15 @@ any order and a sick one costs only its own tools.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentd.errors import AgentdError
+from agentd.mcp import sdk
 from agentd.mcp.catalogue import Pages, judge_tools
 from agentd.mcp.faults import fault_of
 from agentd.mcp.records import Connected, Elicit, McpFault, Problem, ServerSpec, Tool
-from agentd.mcp.sdk import lean_import
 
 if TYPE_CHECKING:
     from agentd.mcp.http import SoftClient
@@ -38,7 +39,7 @@ class Link:
         self.ready.add_done_callback(lambda f: f.cancelled() or f.exception())  # awaited by some, not by all
         self.done = asyncio.Event()
         self.users = 0
-        """Requests under way: a link that is given up is ended after the last of them."""
+        """Those who wait for it or ask over it: a link that is given up is ended after the last of them."""
         self.retired = False
         self.presumed = False
         """Whether the server was not greeted, because it was known."""
@@ -48,6 +49,15 @@ class Link:
     def alive(self) -> bool:
         """Whether it is open or about to be."""
         return not self.task.done() and not self.done.is_set()
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Count a user in and out."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
 
     async def end(self, *, parting: bool = True) -> None:
         """Close it, within a bound whatever the server does; `parting`: end the session on the server too."""
@@ -111,13 +121,11 @@ class Connection:
 
     async def _over(self, link: Link, what: Callable[[Wire, float], Awaitable[T]], until: float) -> T:
         assert link.wire is not None
-        link.users += 1
         try:
-            return await what(link.wire, _left(until))
+            with link.used():
+                return await what(link.wire, _left(until))
         finally:
-            link.users -= 1
-            if link.retired and not link.users:
-                self._later(link.end(parting=False))
+            self._let_go(link)
 
     async def close(self) -> None:
         """End it; safe to repeat."""
@@ -136,9 +144,10 @@ class Connection:
             self._link = Link(self._live)
         link = self._link
         try:
-            async with asyncio.timeout(within):
-                await asyncio.shield(link.ready)
-                return link
+            with link.used():
+                async with asyncio.timeout(within):
+                    await asyncio.shield(link.ready)
+            return link
         except TimeoutError:
             fault = fault_of(self.spec.name, 0, f"no answer within {within:g} s", {"fault": "Timeout"})
             self._failed(fault)
@@ -150,8 +159,11 @@ class Connection:
         if self._link is link:
             self._link = None
             link.retired = True
-            if not link.users:
-                self._later(link.end(parting=False))
+        self._let_go(link)
+
+    def _let_go(self, link: Link) -> None:
+        if link.retired and not link.users:
+            self._later(link.end(parting=False))
 
     def _later(self, ending: Any) -> None:
         task = asyncio.ensure_future(ending)
@@ -176,8 +188,8 @@ class Connection:
             _settle(link, fault)
 
     async def _open_and_stay(self, link: Link) -> None:
-        with lean_import():
-            from agentd.mcp.wire import dial
+        sdk.load()
+        from agentd.mcp.wire import dial
 
         spec = self.spec
         async with dial(spec.name, spec.endpoint, self._client(spec), elicit=self._elicit) as wire:

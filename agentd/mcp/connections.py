@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentd import net
+from agentd.errors import ConfigError
+from agentd.mcp import sdk
 from agentd.mcp.connection import Connection, drain
 from agentd.mcp.records import Connected, Elicit, Failed, Json, McpFault, ServerSpec, Tool, ToolResult
 from agentd.mcp.results import read_result
@@ -58,7 +60,10 @@ class Connections:
         """An HTTP client for one life of one connection."""
         from agentd.mcp.http import SoftClient
 
-        secure = urlsplit(spec.endpoint).scheme == "https"
+        parts = urlsplit(spec.endpoint)
+        secure = parts.scheme == "https"
+        if not secure and not (parts.scheme == "http" and net.is_loopback(parts.hostname or "")):
+            raise ConfigError(f"mcp.servers: {spec.name!r} must be reached by https, or by http on a loopback host")
         roots = net.tls_context(self._tls_ca, os.environ.get("SSL_CERT_FILE")) if secure else None
         return SoftClient(
             headers=spec.headers,
@@ -73,6 +78,8 @@ class Connections:
     ) -> dict[str, Connected | Failed]:
         """Connect the servers (all, or `names`) side by side; each succeeds or fails by itself within the seconds."""
         wanted = list(self._by_name if names is None else names)
+        if wanted:
+            sdk.load()  # before anybody's seconds begin to count
         outcomes = await asyncio.gather(*(self._connect(name, within) for name in wanted))
         return dict(zip(wanted, outcomes, strict=True))
 

@@ -8,6 +8,7 @@ for a name, models are built when first used, and the collector does not walk a 
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import logging
 import sys
@@ -48,6 +49,13 @@ def lean_import() -> Iterator[None]:
         _hush()
         if collecting:
             gc.enable()
+
+
+def load() -> None:
+    """Import what a connection is made of; nothing when that is done. Takes a second on a slow machine."""
+    if "agentd.mcp.wire" not in sys.modules:
+        with lean_import():
+            importlib.import_module("agentd.mcp.wire")
 
 
 def _hush() -> None:

@@ -143,6 +143,8 @@ class Wire:
             return bad
         for tool in tools:
             schema = tool.get("inputSchema")
+            if not isinstance(schema, dict) or not isinstance(tool.get("name"), str):
+                continue
             if (reason := find_invalid_x_mcp_header(schema)) is not None:
                 bad[tool["name"]] = f"invalid x-mcp-header: {reason}"
             elif header_map := x_mcp_header_map(schema):

@@ -66,6 +66,7 @@ class McpServer:
         self._tools, self._resources, self._setup = tools or {}, resources or {}, setup
         self._family, self._json, self._bearer = family, json_response, bearer
         self._port = 0
+        self._held: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Any = None
         self._thread: threading.Thread | None = None
@@ -90,15 +91,18 @@ class McpServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def start(self) -> None:
         """Listen; the port of an earlier start is kept, its sessions are not."""
-        # The protocol is named because asyncio sets TCP_NODELAY only on sockets that name it: 40 ms a call without.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self._port))
+        if self._held is None:
+            # Bound and never listening: nobody else gets the port while we are down, and who calls is refused.
+            self._held = _bind(0)
+            self._port = self._held.getsockname()[1]
+        listener = _bind(self._port)
         listener.listen(64)
-        self._port = listener.getsockname()[1]
         up = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listener, up), name="mcp-server", daemon=True)
         self._thread.start()
@@ -195,6 +199,14 @@ class McpServer:
         else:
             return None
         return {"jsonrpc": "2.0", "id": request.message.get("id"), "error": error}
+
+
+def _bind(port: int) -> socket.socket:
+    # The protocol is named because asyncio sets TCP_NODELAY only on sockets that name it: 40 ms a call without.
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
 
 
 async def _respond(send: Any, status: int, message: Message | None) -> None:

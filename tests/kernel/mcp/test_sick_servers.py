@@ -194,3 +194,38 @@ async def test_an_answer_to_another_request_is_no_answer(scripted, connections):
     found = connections(s=scripted({"capabilities": {"tools": {}}, "calls": {"a": [stray]}}).url)
     with pytest.raises(McpFault):
         await found.call("s", "a", {}, timeout=0.3)
+
+
+async def test_a_short_patience_does_not_spoil_the_opening_for_others(scripted, connections):
+    server = scripted({"initialize": {"hang_s": 0.4, "drop": True}})
+    found = connections(s=server.url)
+    patient = asyncio.ensure_future(found.call("s", "a", {}, timeout=10))
+    with pytest.raises(McpFault, match=r"no answer within 0\.1 s"):
+        await found.call("s", "a", {}, timeout=0.1)
+    with pytest.raises(McpFault) as caught:
+        await patient
+    assert "RemoteProtocolError" in caught.value.message
+
+
+async def test_a_notification_that_hangs_holds_up_nothing(connections):
+    """The SDK posts notifications in line; only those are given a short time."""
+    import httpx2
+
+    from agentd.mcp.http import SoftClient
+
+    seen: list[float] = []
+
+    def play(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.extensions["timeout"]["read"])
+        return httpx2.Response(202)
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    async with SoftClient(headers={}, tls=tls, transport=httpx2.MockTransport(play)) as client:
+        for message in ({"method": "notifications/initialized"}, {"method": "tools/call", "id": 1}):
+            await client.post("http://127.0.0.1/mcp", json={"jsonrpc": "2.0", **message})
+    assert seen == [5.0, 900.0]
+
+
+async def test_plain_http_leaves_the_machine_never(connections):
+    outcome = (await connections(s="http://192.0.2.1/mcp").connect())["s"]
+    assert isinstance(outcome, Failed) and "https" in outcome.err
