@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from agentd.engine.build import GraphBuilder
+from agentd.engine.compare import Test
 from agentd.engine.document import START_COMMON, StartCommon, Workflow
 from agentd.engine.findings import Finding, Findings, join
 from agentd.engine.kinds import Kinds
@@ -138,10 +139,14 @@ def _start(id: str, raw: dict[str, Any], kinds: Kinds, findings: Findings) -> St
     render = (
         compiler.compile("inputs", lambda c: c.value(inputs) or (lambda names: inputs), payload) if inputs else None
     )
-    condition = own.get("filter")
-    test = (
-        compiler.condition("filter", condition, Sight(roots=frozenset({"env", *words_of(condition)})), live=True)
-        if isinstance(condition, str | bool)
-        else None
-    )
-    return StartNode(id, spec.kind, spec, fields, render, test)
+    return StartNode(id, spec.kind, spec, fields, render, *(_test(compiler, own, name) for name in ("filter", "until")))
+
+
+def _test(compiler: NodeCompiler, own: dict[str, Any], name: str) -> Test | None:
+    """A condition of a start node. What it looks into is known when it fires, so that any word may be a key there."""
+    condition = own.get(name)
+    if not isinstance(condition, str | bool):
+        return None
+    sight = Sight(roots=frozenset({"env", *words_of(condition)}))
+    test: Test | None = compiler.condition(name, condition, sight, live=True)
+    return test

@@ -94,8 +94,12 @@ class Fold(Outbox):
         if scope.failures:
             step.failures = scope.failures.get(index, 0)
             step.attempt = step.failures + 1
+        known = self._known(step) if node.volatile else None
+        if known is not None and known["status"] == "failed" and "n" not in known:
+            self.fail(step, known["error"])
+            return
         try:
-            fields = render(step, self._known(step) if node.volatile else None)
+            fields = render(step, known)
             if fields is None:
                 self._skip(step)
                 return
@@ -105,12 +109,18 @@ class Fold(Outbox):
                 self.decision.records.append((entry, {"status": status, "at": self.now, "fields": fields}))
             self._start(step)
         except StepError as e:
-            self.fail(step, {"code": e.code, "message": e.message})
+            self._refuse(step, e.code, e.message)
         except Missing as e:
-            message = f"nothing at {e}; a fallback would do: {{{{path | fallback}}}}"
-            self.fail(step, {"code": "template", "message": message})
+            self._refuse(step, "template", f"nothing at {e}; a fallback would do: {{{{path | fallback}}}}")
         except ValueError as e:
-            self.fail(step, {"code": "invalid", "message": str(e)})
+            self._refuse(step, "invalid", str(e))
+
+    def _refuse(self, step: Step, code: str, message: str) -> None:
+        """The step cannot begin. Whether it could depended on the memory, if it reads that: then it is on record."""
+        error: Error = {"code": code, "message": message}
+        if step.node.volatile:
+            self.decision.records.append((step.entry, {"status": "failed", "at": self.now, "error": error}))
+        self.fail(step, error)
 
     def _known(self, step: Step) -> Record | None:
         return self.state.replay.get(step.entry) if self.state.replay is not None else None

@@ -80,6 +80,8 @@ class StartNode:
     inputs: Getter | None
     """Renders the run's inputs over payload and env; None when the payload is the inputs."""
     filter: Test | None
+    until: Test | None = None
+    """Of a `loop`: whether the run that ended was the last."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.engine.paths import Missing, With
+from agentd.engine.compare import Test
+from agentd.engine.paths import Missing, With, compile_path, parse_path
 from agentd.engine.plan import Plan
 from agentd.errors import AgentdError
 
@@ -52,10 +53,30 @@ def render_inputs(plan: Plan, node: str, payload: Any, env: Mapping[str, Any]) -
 def passes(plan: Plan, node: str, payload: Any, env: Mapping[str, Any]) -> bool:
     """Whether the `filter` of start node `node` lets `payload` through; a path that is not there is null."""
     test = plan.starts[node].filter
-    if test is None:
-        return True
-    more = dict(payload) if isinstance(payload, dict) else {}
+    return test is None or _holds(test, payload, env)
+
+
+def is_last(plan: Plan, node: str, ended: Mapping[str, Any], env: Mapping[str, Any]) -> bool:
+    """Whether the `until` of start node `node` holds of a run that ended ``{status, output, err, iteration, …}``."""
+    test = plan.starts[node].until
+    return test is not None and _holds(test, dict(ended), env)
+
+
+def value_at(text: str, payload: Any, env: Mapping[str, Any]) -> Any:
+    """What a bare path finds in a payload, the keys of which may be named directly; None where there is nothing."""
     try:
-        return test(With(_Nothing(), {**more, "payload": payload, "env": dict(env)}))
+        return compile_path(parse_path(text))(_names(payload, env))
+    except (Missing, ValueError):
+        return None
+
+
+def _holds(test: Test, payload: Any, env: Mapping[str, Any]) -> bool:
+    try:
+        return test(_names(payload, env))
     except ValueError:
         return False
+
+
+def _names(payload: Any, env: Mapping[str, Any]) -> With:
+    more = dict(payload) if isinstance(payload, dict) else {}
+    return With(_Nothing(), {**more, "payload": payload, "env": dict(env)})

@@ -46,7 +46,9 @@ def test_no_workflow_at_all(wrong: Any) -> None:
 
 def test_every_finding_at_once() -> None:
     wrong = {
-        "name": "9", "wat": 1, "priority": "urgent",
+        "name": "9",
+        "wat": 1,
+        "priority": "urgent",
         "steps": {
             "a": {"kind": "emit", "depends_on": "b"},
             "b": {"kind": "emit", "depends_on": ["a", "gone"], "on_error": "goto:nowhere"},
@@ -56,17 +58,26 @@ def test_every_finding_at_once() -> None:
             "h": "no step",
             "i": {"kind": "noop"},
         },
-    }  # fmt: skip
+    }
     said = check(wrong, KINDS)
     text = "\n".join(f"{path}: {message}" for path, message in said)
     for part in (
-        "name: String should match", "wat: unknown field of a workflow", "priority: Input should be 'low'",
-        "steps: no start node", "steps: no step of kind finish", "form a cycle: a -> b -> a",
-        'steps.b.depends_on: there is no step "gone"', 'steps.b.on_error: there is no step "nowhere"',
-        'steps.c.cases.x: there is no step "nobody"', "steps.d e: a step's id",
-        'steps.d e.urll: unknown field of kind http; did you mean "url"?', "steps.d e.url: required",
-        'steps.g.kind: unknown kind "agnt"; did you mean "agent"?', "steps.h: expected a step", "steps.i: cannot be reached",
-    ):  # fmt: skip
+        "name: String should match",
+        "wat: unknown field of a workflow",
+        "priority: Input should be 'low'",
+        "steps: no start node",
+        "steps: no step of kind finish",
+        "form a cycle: a -> b -> a",
+        'steps.b.depends_on: there is no step "gone"',
+        'steps.b.on_error: there is no step "nowhere"',
+        'steps.c.cases.x: there is no step "nobody"',
+        "steps.d e: a step's id",
+        'steps.d e.urll: unknown field of kind http; did you mean "url"?',
+        "steps.d e.url: required",
+        'steps.g.kind: unknown kind "agnt"; did you mean "agent"?',
+        "steps.h: expected a step",
+        "steps.i: cannot be reached",
+    ):
         assert part in text, (part, text)
 
 
@@ -217,8 +228,12 @@ def test_inputs_of_a_start_node() -> None:
         **steps(),
         "inputs": {"schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}},
     }
-    definition["steps"]["s"] = {"kind": "signal", "name": "go", "inputs": {"id": "{{payload.n}}", "by": "{{env.instance}}"},
-                                "filter": "n > 1"}  # fmt: skip
+    definition["steps"]["s"] = {
+        "kind": "signal",
+        "name": "go",
+        "inputs": {"id": "{{payload.n}}", "by": "{{env.instance}}"},
+        "filter": "n > 1",
+    }
     plan = compile_plan(definition, KINDS)
     assert render_inputs(plan, "s", {"n": 3}, {"instance": "i"}) == {"id": 3, "by": "i"}
     assert passes(plan, "s", {"n": 2}, {}) and not passes(plan, "s", {"n": 1}, {}) and not passes(plan, "s", None, {})

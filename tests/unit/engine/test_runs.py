@@ -37,8 +37,11 @@ def status(driver: Driver, id: str) -> str:
 
 
 def test_a_chain_of_effects_costs_one_commit_each_and_carries_its_keys() -> None:
-    d = Driver(workflow({"a": emit("s", "{{inputs.x}}"), "b": emit("a", "{{steps.a.output}}!"), "f": finish("b")}), echo,
-               inputs={"x": 7})  # fmt: skip
+    d = Driver(
+        workflow({"a": emit("s", "{{inputs.x}}"), "b": emit("a", "{{steps.a.output}}!"), "f": finish("b")}),
+        echo,
+        inputs={"x": 7},
+    )
     assert d.effects["a"].fields["payload"] == 7
     assert d.effects["a"].key == idempotency_key("r", "a")
     d.do("a")
@@ -71,9 +74,20 @@ def test_a_guard_skips_and_the_run_goes_on() -> None:
 
 def test_switch_prunes_what_nobody_chose() -> None:
     steps = {
-        "w": {"kind": "switch", "depends_on": "s", "on": "inputs.k", "cases": {"a": "a", "true": ["b", "c"]}, "default": "c"},
-        "a": emit("w"), "a2": emit("a"), "b": emit("w"), "c": emit([]), "j": emit(["a2", "b"]), "f": finish(["j", "c"]),
-    }  # fmt: skip
+        "w": {
+            "kind": "switch",
+            "depends_on": "s",
+            "on": "inputs.k",
+            "cases": {"a": "a", "true": ["b", "c"]},
+            "default": "c",
+        },
+        "a": emit("w"),
+        "a2": emit("a"),
+        "b": emit("w"),
+        "c": emit([]),
+        "j": emit(["a2", "b"]),
+        "f": finish(["j", "c"]),
+    }
     d = Driver(workflow(steps), inputs={"k": "a"})
     assert list(d.effects) == ["a"] and status(d, "b") == status(d, "c") == "pruned"
     d = Driver(workflow(steps), inputs={"k": True})
@@ -208,8 +222,10 @@ def test_output_schema_of_a_step() -> None:
 
 
 def test_sleep_is_a_durable_wait() -> None:
-    d = Driver(workflow({"p": {"kind": "sleep", "depends_on": "s", "duration": "{{inputs.d}}"}, "f": finish("p")}),
-               inputs={"d": "8s"})  # fmt: skip
+    d = Driver(
+        workflow({"p": {"kind": "sleep", "depends_on": "s", "duration": "{{inputs.d}}"}, "f": finish("p")}),
+        inputs={"d": "8s"},
+    )
     assert d.waits["p"].until == 1008.0 and d.records["p"]["status"] == "suspended"
     d.crash()
     assert d.waits["p"].until == 1008.0
@@ -219,10 +235,17 @@ def test_sleep_is_a_durable_wait() -> None:
 
 def test_a_wait_for_a_signal_filters_and_times_out() -> None:
     steps = {
-        "q": {"kind": "wait", "depends_on": "s", "on": "signal", "name": "go", "filter": "n > 1", "timeout": "5s",
-              "on_error": "continue"},
+        "q": {
+            "kind": "wait",
+            "depends_on": "s",
+            "on": "signal",
+            "name": "go",
+            "filter": "n > 1",
+            "timeout": "5s",
+            "on_error": "continue",
+        },
         "f": finish("q", "{{signals.go.n | steps.q.status}}"),
-    }  # fmt: skip
+    }
     d = Driver(workflow(steps))
     assert d.waits["q"].on["name"] == "go" and d.waits["q"].until == 1005.0
     assert not holds(d.state, "q", {"n": 1}) and holds(d.state, "q", {"n": 2})
@@ -234,8 +257,10 @@ def test_a_wait_for_a_signal_filters_and_times_out() -> None:
 
 
 def test_an_effect_may_suspend_and_come_back_after_a_restart() -> None:
-    d = Driver(workflow({"h": {"kind": "human", "depends_on": "s", "question": "ok?"}, "f": finish("h")}),
-               lambda effect: Suspend(on={"gate": "g1"}, until=2000.0))  # fmt: skip
+    d = Driver(
+        workflow({"h": {"kind": "human", "depends_on": "s", "question": "ok?"}, "f": finish("h")}),
+        lambda effect: Suspend(on={"gate": "g1"}, until=2000.0),
+    )
     d.do("h")
     d.crash()
     assert not d.effects and d.waits["h"].on == {"gate": "g1"} and d.waits["h"].until == 2000.0
@@ -317,13 +342,26 @@ def test_what_the_memory_said_is_believed_after_a_restart() -> None:
     assert d.finished is not None and d.finished.output == [1, 1]
 
 
+def test_what_the_memory_did_not_say_stays_unsaid() -> None:
+    memory: dict[str, Any] = {}
+    steps = {"a": emit("s", "{{memory.x}}", on_error="continue"), "b": emit("a"), "f": finish("b")}
+    d = Driver(workflow(steps), memory=memory)
+    assert list(d.effects) == ["b"]
+    memory["x"] = 1
+    d.crash()
+    assert list(d.effects) == ["b"]
+
+
 def test_variables_and_reducers() -> None:
     def assign(after: str, value: Any, **more: Any) -> dict[str, Any]:
         return {"kind": "assign", "depends_on": after, "value": value, "writes": "v", **more}
 
     steps = {
-        "a": assign("s", 1), "b": assign("a", 2), "c": assign("b", [2, 3], mode="union"), "f": finish("c", "{{vars.v}}"),
-    }  # fmt: skip
+        "a": assign("s", 1),
+        "b": assign("a", 2),
+        "c": assign("b", [2, 3], mode="union"),
+        "f": finish("c", "{{vars.v}}"),
+    }
     d = Driver(workflow(steps, state={"v": {"reducer": "append", "schema": {"type": "array"}}}))
     assert d.finished is not None and d.finished.output == [1, 2, 3]
     d = Driver(
@@ -331,7 +369,7 @@ def test_variables_and_reducers() -> None:
             {**steps, "c": assign("b", "x", mode="overwrite")},
             state={"v": {"reducer": "append", "schema": {"type": "array"}}},
         )
-    )  # noqa: E501
+    )
     assert d.finished is not None and d.finished.status == "failed"
     with pytest.raises(ConfigError, match="declares no variable"):
         Driver(workflow({"a": {**assign("s", 1), "writes": "w"}, "f": finish("a")}, state={"v": {}}))
@@ -342,6 +380,10 @@ def test_env_names_the_step() -> None:
     d = Driver(workflow({"a": emit("s", env), "f": finish("a")}), echo)
     said = d.effects["a"].fields["payload"]
     assert said == {
-        "instance": "i", "run": "r", "step": "a", "attempt": 1, "idempotency_key": idempotency_key("r", "a"),
+        "instance": "i",
+        "run": "r",
+        "step": "a",
+        "attempt": 1,
+        "idempotency_key": idempotency_key("r", "a"),
         "ts": "1970-01-01T00:16:40Z",
-    }  # fmt: skip
+    }
