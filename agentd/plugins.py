@@ -9,51 +9,29 @@ the configuration needs it, which :meth:`PluginSet.missing` then explains.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-import pluggy
 from stevedore.named import NamedExtensionManager
 
 from agentd import __version__
-from agentd.builtin import MODULES
+from agentd.builtin import LATE, MODULES
+from agentd.contributions import SLOTS, Contribution, Key, Late, Specs, built_in, contribution
 from agentd.distributions import GROUP, Found, find
 from agentd.extras import EXTRAS
-from agentd.hookspecs import Hooks
-from agentd.ports.auth import AuthSpec
-from agentd.ports.model import DialectSpec
-from agentd.ports.nodes import StartSpec, StepSpec
-from agentd.ports.schedule import ScheduleRuleSpec
-from agentd.ports.store import StoreSpec
 from agentd.quarantine import Quarantine, quarantine
 
+if TYPE_CHECKING:
+    from agentd.ports.auth import AuthSpec
+    from agentd.ports.model import DialectSpec
+    from agentd.ports.nodes import StartSpec, StepSpec
+    from agentd.ports.schedule import ScheduleRuleSpec
+    from agentd.ports.store import StoreSpec
 
-class Slot(NamedTuple):
-    """What a hook contributes: the type of its specs, the attribute that names one, the word for people."""
-
-    spec: type[Any]
-    key: str
-    word: str
-
-
-SLOTS: Mapping[str, Slot] = MappingProxyType(
-    {
-        "stores": Slot(StoreSpec, "kind", "store"),
-        "dialects": Slot(DialectSpec, "kind", "dialect"),
-        "auth_schemes": Slot(AuthSpec, "kind", "auth scheme"),
-        "start_nodes": Slot(StartSpec, "kind", "start node"),
-        "step_nodes": Slot(StepSpec, "kind", "step"),
-        "schedule_rules": Slot(ScheduleRuleSpec, "field", "schedule rule"),
-    }
-)
-"""Hook name without ``agentd_`` to its slot; the attributes of :class:`PluginSet` have these names."""
-
-Key = tuple[str, str]
-"""``(slot, kind)``, for example ``("stores", "file")``."""
+__all__ = ["SLOTS", "Installed", "Key", "Origin", "PluginSet", "contribution", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +114,7 @@ def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -
 
     Never raises for a plugin's fault. What one prints meanwhile, and that one is slow, is told on stderr.
     """
-    collected: list[tuple[Origin, Contribution]] = [
-        (Origin(name.rpartition(".")[2], "agentd", __version__), contribution(importlib.import_module(name)))
-        for name in MODULES
-    ]
+    collected = [(Origin(name.rpartition(".")[2], "agentd", __version__), _own(name)) for name in MODULES]
     reserved = {key: origin for origin, specs in collected for key in specs}
     installed: list[Installed] = []
     with quarantine() as inside:
@@ -157,40 +132,10 @@ def load(allow: Collection[str] | None = None, disabled: Collection[str] = ()) -
     return _assemble(collected, sorted(installed, key=lambda p: (p.name, p.dist)))
 
 
-Contribution = dict[Key, Any]
-
-
-def contribution(plugin: object) -> Contribution:
-    """What one plugin object (a module will do) contributes. Raises whatever is wrong with it.
-
-    A manager of its own for each plugin: pluggy then checks and calls this one alone, so every error has an owner.
-    """
-    manager = pluggy.PluginManager("agentd")
-    manager.add_hookspecs(Hooks)
-    manager.register(plugin)
-    manager.check_pending()
-    callers = manager.get_hookcallers(plugin) or []
-    if not callers:
-        raise TypeError("it implements no hook of agentd; decorate functions with agentd.hookspecs.hookimpl")
-    specs: Contribution = {}
-    for caller in callers:
-        slot = caller.name.removeprefix("agentd_")
-        for result in caller():
-            for spec in result:
-                key = (slot, _kind(caller.name, SLOTS[slot], spec))
-                if key in specs:
-                    raise ValueError(f"it contributes the {SLOTS[slot].word} {key[1]!r} twice")
-                specs[key] = spec
-    return specs
-
-
-def _kind(hook: str, slot: Slot, spec: object) -> str:
-    if not isinstance(spec, slot.spec):
-        raise TypeError(f"{hook} gave {type(spec).__name__}, it must give {slot.spec.__name__}")
-    kind = getattr(spec, slot.key)
-    if not isinstance(kind, str) or not kind:
-        raise TypeError(f"{hook} gave a {slot.spec.__name__} whose {slot.key} is no word")
-    return kind
+def _own(module: str) -> Contribution:
+    """What a module of the kernel contributes, if need be without importing it."""
+    late = {key: Late(module, key) for key, where in LATE.items() if where == module}
+    return dict(late) or built_in(module)
 
 
 def _judge(found: Found, allow: Collection[str] | None, disabled: Collection[str]) -> Installed:
@@ -278,7 +223,7 @@ def _assemble(collected: Sequence[tuple[Origin, Contribution]], installed: Seque
         if len(claims) == 1:
             slots[slot][kind] = claims[0][1]
     return PluginSet(
-        **{slot: MappingProxyType(kinds) for slot, kinds in slots.items()},
+        **{slot: Specs(kinds) for slot, kinds in slots.items()},
         origins=MappingProxyType({key: claims[0][0] for key, claims in owners.items() if len(claims) == 1}),
         contested=MappingProxyType({k: tuple(o for o, _ in c) for k, c in owners.items() if len(c) > 1}),
         installed=tuple(installed),

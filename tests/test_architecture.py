@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.builtin import MODULES
+from agentd.builtin import LATE, MODULES
+from agentd.contributions import built_in
 from agentd.hookspecs import Hooks
 from agentd.plugins import SLOTS, PluginSet
 
@@ -100,6 +101,11 @@ def test_every_plugin_of_the_tree_loads_and_contributes() -> None:
 def test_the_list_of_built_in_plugins_is_complete() -> None:
     having = {f"agentd.builtin.{p.stem}" for p in BUILTIN if "@hookimpl" in p.read_text()}
     assert having == set(MODULES)
+
+
+def test_what_late_modules_contribute_is_as_announced() -> None:
+    for module in set(LATE.values()):
+        assert set(built_in(module)) == {key for key, where in LATE.items() if where == module}
 
 
 def test_every_hook_is_documented_and_collected() -> None:

@@ -13,3 +13,10 @@ MODULES: tuple[str, ...] = (
     "agentd.builtin.anthropic",
     "agentd.builtin.static_auth",
 )
+
+LATE: dict[tuple[str, str], str] = {
+    ("dialects", "openai"): "agentd.builtin.openai",
+    ("dialects", "anthropic"): "agentd.builtin.anthropic",
+    ("auth_schemes", "static"): "agentd.builtin.static_auth",
+}
+"""The kinds of those modules that are imported at the first use of a kind, not at every start."""

@@ -25,6 +25,7 @@ COMMANDS = {
 
 def dispatch(args: Sequence[str]) -> int:
     """The exit code of `args`; every deliberate error is told in one line."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # code that plugins.allow does not govern; and 10 ms
     if 1 in hold_standard_descriptors():
         _fail_writes()
     try:

@@ -2,9 +2,9 @@
 
 Type, default, help, secrecy and reload class stand here; the JSON Schema, the environment names, the flags, `--help`
 and the reference in the docs are generated from it. Plugins' options are mounted by :mod:`agentd.config.compose`.
-"""
 
-from __future__ import annotations
+Annotations are evaluated as they are read here and in every module of models: as texts they cost pydantic twice.
+"""
 
 from typing import Annotated, Any, Literal
 
