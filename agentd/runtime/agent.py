@@ -18,6 +18,7 @@ from agentd.runtime.work import Task, build, model_endpoints
 if TYPE_CHECKING:
     from agentd.config.document import Document
     from agentd.runtime.host import InstanceHost
+    from agentd.telemetry.emitter import Telemetry
     from agentd.runtime.live import Call
 
 _WAIT_FIRST, _WAIT_MOST = 5.0, 60.0
@@ -84,7 +85,7 @@ class Agents:
             "rounds": own.get("steps") or limits.steps, "tokens": own.get("tokens") or limits.tokens,
             "deadline": min(deadlines, default=None),
             "schema": fields.get("output_schema") or (document.agent.output_schema if instruction is None else None),
-            "model": fields.get("model"),
+            "model": fields.get("model"), "traceparent": _span(call.log),
         }  # fmt: skip
         return Task(**{**words, **given})
 
@@ -196,6 +197,10 @@ class _Transcript:
         if self._journal is not None and self._kept:
             gone = [("context", f"{self._prefix}{i:06d}", None) for i in range(self._kept)]
             self._journal.write(gone, lambda error: None)
+
+
+def _span(log: Telemetry) -> str | None:
+    return log.trace.traceparent if log.trace is not None else None
 
 
 def _may_come_back(result: TurnResult) -> bool:

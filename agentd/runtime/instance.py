@@ -91,6 +91,7 @@ class Instance:
         """Boot, work until there is nothing left or a signal comes, drain. The exit code."""
         loop = asyncio.get_running_loop()
         self._leave = loop.create_future()
+        loop.set_exception_handler(self._unexpected)
         self._adopt_processes(loop)
         self.log("proc.start", version=__version__, runtime=RUNTIME, instance=self.name, config_files=self.loaded.files)
         code = 1
@@ -114,6 +115,11 @@ class Instance:
             tokens_out=turns.tokens_out if turns else 0,
         )  # fmt: skip
         return code
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody awaited went wrong: one event instead of a traceback on stderr."""
+        error = context.get("exception")
+        self.log("proc.fault", err=error, msg=str(context.get("message") or error))
 
     def _adopt_processes(self, loop: asyncio.AbstractEventLoop) -> None:
         with contextlib.suppress(OSError):
@@ -242,6 +248,7 @@ class Instance:
             self.journal, clock, log, max_runs=document.limits.max_runs, plan=self.definitions.plan,
             begin=self.begin, running=self.running, known=self.known_run, replace=self._replace,
             new_id=new_id, level=lambda: self.gauge.level,
+            on_drop=lambda event: self.triggers.dropped(event),
         )  # fmt: skip
         self.triggers = Triggers(self, restored.of("start"))
         self.signals = Signals(self)

@@ -65,6 +65,7 @@ _TABLE = (
     _event("proc.start", "version runtime instance config_files", "The process begins"),
     _event("proc.ready", "instance job_shape workflows runs inbox_pending", "It accepts work"),
     _event("proc.fatal", "", "It cannot go on, and stops in order", level="error"),
+    _event("proc.fault", "", "Something unexpected happened in the background; work goes on", level="error"),
     _event("proc.exit", "code uptime_ms runs turns tool_calls tokens_in tokens_out", "The last line"),
     _event("lifecycle.idle_exit", "code job_shape", "A job has nothing left to do"),
     _event("log.dropped", "lines", "Nobody read stderr, and lines were lost", level="warn"),

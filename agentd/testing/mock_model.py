@@ -54,6 +54,8 @@ class MockModel:
             connections.add(task)
             try:
                 await self._converse(reader, writer)
+            except asyncio.CancelledError:
+                pass  # asyncio's stream protocol asks the task for its exception, and a cancelled one raises
             finally:
                 connections.discard(task)
 
