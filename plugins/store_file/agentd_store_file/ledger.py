@@ -17,7 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from agentd.errors import Conflict, StoreCorrupt, StoreError, StoreFull
+from agentd.errors import Conflict, StoreBusy, StoreCorrupt, StoreError, StoreFull
+from agentd_store_file.log import is_damaged
 from agentd_store_file.place import DATA, NEW, OPEN, WAL
 
 FORMAT = 1
@@ -222,12 +223,12 @@ def _crc(key: str, seq: int, text: str) -> int:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=0)
+    db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=1)
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA temp_store = MEMORY")
-        db.execute("PRAGMA wal_autocheckpoint = 2000")
+        db.execute("PRAGMA wal_autocheckpoint = 1000")
         db.execute("PRAGMA journal_size_limit = 16777216")
         db.execute("PRAGMA cell_size_check = ON")
     except BaseException:
@@ -275,6 +276,8 @@ def _check(root: Path) -> None:
     data, wal = root / DATA, root / WAL
     if (root / OPEN).exists() and not (wal.exists() and wal.stat().st_size >= 32):
         raise _damaged(root, "its write-ahead log is missing though the last process did not close it: writes are lost")
+    if wal.exists() and wal.stat().st_size and is_damaged(wal.read_bytes()):
+        raise _damaged(root, "its write-ahead log has bad frames before good ones")
     names = [root / ".check.db", root / ".check.db-wal"]
     for name in names:
         name.unlink(missing_ok=True)
@@ -326,6 +329,8 @@ def _translate(error: sqlite3.Error, root: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(f"the disk of {root} is full: free some space; nothing that was acknowledged is lost")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(f"{root / DATA} is open in another program: close it there (agentd store looks inside)")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return _damaged(root, str(error))
     return StoreError(f"the store in {root} failed: {error}", path=str(root))

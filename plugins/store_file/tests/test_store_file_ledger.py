@@ -17,7 +17,7 @@ import pytest
 from agentd_store_file import FileOptions, open_file, view_file
 from agentd_store_file.store import FileStore
 
-from agentd.errors import StoreCorrupt, StoreError, StoreFull
+from agentd.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull
 from agentd.ports.store import Delete, Put
 from agentd.testing.store_contract import PlainHost, envelope
 
@@ -203,6 +203,16 @@ def no_data(root: Path) -> None:
     (root / "data.db").unlink()
 
 
+def scribble_log(root: Path) -> None:
+    with (root / "data.db-wal").open("r+b") as file:
+        file.seek(32 + 24 + 100)
+        file.write(b"scribble")
+
+
+def zero_log(root: Path) -> None:
+    (root / "data.db-wal").write_bytes(bytes((root / "data.db-wal").stat().st_size))
+
+
 @pytest.mark.parametrize("harm", [cut_page, zero, empty, scribble, foreign])
 def test_damage_after_a_clean_end(root: Path, harm: Callable[[Path], None]) -> None:
     with_store(root, fill)
@@ -213,15 +223,13 @@ def test_damage_after_a_clean_end(root: Path, harm: Callable[[Path], None]) -> N
     assert digests(root) == before
 
 
-@pytest.mark.parametrize("harm", [cut_page, zero, empty, scribble, no_log, empty_log, no_data])
+@pytest.mark.parametrize("harm", [cut_page, zero, empty, scribble, no_log, empty_log, scribble_log, zero_log, no_data])
 def test_damage_after_a_kill(root: Path, harm: Callable[[Path], None]) -> None:
-    async def twice(store: FileStore) -> None:
-        await fill(store, 20)
+    async def more(store: FileStore) -> None:
+        for n in range(3):
+            await store.put(f"k/more{n}", 1, envelope())
 
     with_store(root, fill)
-
-    async def more(store: FileStore) -> None:
-        await store.put("k/more", 1, envelope())
 
     killed(root, more)
     harm(root)
@@ -229,6 +237,29 @@ def test_damage_after_a_kill(root: Path, harm: Callable[[Path], None]) -> None:
     with pytest.raises(StoreCorrupt, match=str(root / "data.db")):
         with_store(root, count)
     assert digests(root) == before
+
+
+def test_a_torn_last_transaction_is_dropped(root: Path) -> None:
+    async def more(store: FileStore) -> None:
+        for n in range(3):
+            await store.put(f"k/more{n}", 1, envelope())
+
+    with_store(root, fill)
+    killed(root, more)
+    log = root / "data.db-wal"
+    os.truncate(log, log.stat().st_size - 100)
+    assert with_store(root, count) == 202
+
+
+def test_another_program_has_it_open(root: Path) -> None:
+    with_store(root, fill)
+    db = sqlite3.connect(root / "data.db", isolation_level=None)
+    db.execute("BEGIN")
+    db.execute("SELECT count(*) FROM ledger").fetchone()
+    with pytest.raises(StoreBusy, match="open in another program"):
+        with_store(root, count)
+    db.close()
+    assert with_store(root, count) == 200
 
 
 def test_a_flipped_bit_in_a_record_is_found_when_it_is_read(root: Path) -> None:
