@@ -27,6 +27,7 @@ class _Late:
         return f"<{self._module}.{self._name}>"
 
 
-def late(module: str, name: str) -> type[BaseModel]:
-    """The model `name` of `module`, imported at its first use."""
-    return cast("type[BaseModel]", _Late(module, name))
+def late(where: str) -> type[BaseModel]:
+    """``<family>.<Model>``: that model of ``agentd.builtin.fields_<family>``, imported at its first use."""
+    family, _, name = where.partition(".")
+    return cast("type[BaseModel]", _Late(f"agentd.builtin.fields_{family}", name))

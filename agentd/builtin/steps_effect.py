@@ -8,46 +8,43 @@ to performer and uses ``spec.perform or PERFORMERS[spec.kind]``, so that a plugi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from agentd.builtin.late import late
 from agentd.hookspecs import hookimpl
 from agentd.ports.nodes import StepSpec
 
-fields = partial(late, "agentd.builtin.fields_effect")
-
 
 def _effect(kind: str, model: str, help: str) -> StepSpec:
-    return StepSpec(kind=kind, fields=fields(model), help=help)
+    return StepSpec(kind=kind, fields=late(model), help=help)
 
 
 SPECS: tuple[StepSpec, ...] = (
-    _effect("mcp.tool", "McpTool", "call a tool of an MCP server"),
-    _effect("mcp.resource", "McpResource", "read or list resources, get a prompt, complete"),
-    _effect("tool", "Tool", "call a tool by its full name"),
-    _effect("http", "Http", "make an HTTP request"),
-    _effect("memory.get", "MemoryKey", "read a key of the memory"),
-    _effect("memory.set", "MemorySet", "write a key of the memory"),
-    _effect("memory.list", "MemoryList", "list keys of the memory"),
-    _effect("memory.delete", "MemoryKey", "remove a key of the memory"),
-    _effect("artifact.create", "ArtifactCreate", "keep a document"),
-    _effect("artifact.get", "ArtifactRef", "read a document that was kept"),
-    _effect("artifact.delete", "ArtifactRef", "remove a document that was kept"),
-    _effect("emit", "Emit", "append an event to a stream"),
-    _effect("workflow", "WorkflowStep", "run another workflow"),
-    _effect("workflow.signal", "WorkflowSignal", "send a signal"),
-    _effect("workflow.wait", "RunHandle", "wait for a run"),
-    _effect("workflow.cancel", "CancelRun", "cancel a run"),
-    _effect("join", "Join", "wait for handles"),
-    _effect("agent", "Agent", "a turn of the model with tools"),
-    _effect("subagent", "Subagent", "a child agent with narrowed tools"),
-    _effect("think", "Think", "ask the model, without tools"),
-    _effect("classify", "Classify", "one class of several"),
-    _effect("extract", "Extract", "structured data from text"),
-    _effect("summarize", "Summarize", "a shorter text"),
-    _effect("judge", "Judge", "a verdict by criteria"),
-    _effect("route", "Route", "where something should go"),
-    _effect("human", "Human", "ask a person"),
+    _effect("mcp.tool", "service.McpTool", "call a tool of an MCP server"),
+    _effect("mcp.resource", "service.McpResource", "read or list resources, get a prompt, complete"),
+    _effect("tool", "service.Tool", "call a tool by its full name"),
+    _effect("http", "service.Http", "make an HTTP request"),
+    _effect("memory.get", "kept.MemoryKey", "read a key of the memory"),
+    _effect("memory.set", "kept.MemorySet", "write a key of the memory"),
+    _effect("memory.list", "kept.MemoryList", "list keys of the memory"),
+    _effect("memory.delete", "kept.MemoryKey", "remove a key of the memory"),
+    _effect("artifact.create", "kept.ArtifactCreate", "keep a document"),
+    _effect("artifact.get", "kept.ArtifactRef", "read a document that was kept"),
+    _effect("artifact.delete", "kept.ArtifactRef", "remove a document that was kept"),
+    _effect("emit", "kept.Emit", "append an event to a stream"),
+    _effect("workflow", "work.WorkflowStep", "run another workflow"),
+    _effect("workflow.signal", "work.WorkflowSignal", "send a signal"),
+    _effect("workflow.wait", "work.RunHandle", "wait for a run"),
+    _effect("workflow.cancel", "work.CancelRun", "cancel a run"),
+    _effect("join", "work.Join", "wait for handles"),
+    _effect("agent", "model.Agent", "a turn of the model with tools"),
+    _effect("subagent", "model.Subagent", "a child agent with narrowed tools"),
+    _effect("think", "model.Think", "ask the model, without tools"),
+    _effect("classify", "model.Classify", "one class of several"),
+    _effect("extract", "model.Extract", "structured data from text"),
+    _effect("summarize", "model.Summarize", "a shorter text"),
+    _effect("judge", "model.Judge", "a verdict by criteria"),
+    _effect("route", "model.Route", "where something should go"),
+    _effect("human", "work.Human", "ask a person"),
 )
 
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentd.engine.decision import Error
 from agentd.engine.paths import Missing, With, down, parse_path
 from agentd.engine.state import Scope, Step
 
 if TYPE_CHECKING:
+    from agentd.engine.decision import Error
     from agentd.engine.fold import Fold
 
 MAX_ITERATIONS = 10_000
