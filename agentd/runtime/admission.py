@@ -78,10 +78,13 @@ class Admission:
         replace: Callable[[str], None],
         new_id: Callable[[], str],
         level: Callable[[], Level],
+        on_drop: Callable[[Event], None] = lambda event: None,
     ) -> None:
+        """`on_drop` hears of events that will not become a run."""
         self._journal, self._clock, self._log = journal, clock, log
         self._max_runs, self._plan, self._begin, self._running = max_runs, plan, begin, running
         self._known, self._replace, self._new_id, self._level = known, replace, new_id, level
+        self._on_drop = on_drop
         self._waiting: dict[str, Event] = {}
         self._accepting: dict[str, asyncio.Future[None]] = {}
         self._next = 0
@@ -145,7 +148,7 @@ class Admission:
         priority = _PRIORITIES[plan.workflow.priority]
         self._refuse(priority)
         if id is None:
-            id = _of_key(workflow, node, key) if key is not None else self._new_id()
+            id = event_id(workflow, node, key) if key is not None else self._new_id()
         if id in self._accepting:
             await asyncio.shield(self._accepting[id])
         if id in self._waiting or self._known(id):
@@ -214,6 +217,7 @@ class Admission:
         del self._waiting[event.id]
         self._log("run.dropped", run=event.id, workflow=event.workflow, node=event.node, reason="concurrency")
         self._journal.forget("inbox", event.id, lambda error: None)
+        self._on_drop(event)
 
     def cancel(self, id: str) -> bool:
         """Take an event back before it became a run; whether it was there."""
@@ -221,6 +225,7 @@ class Admission:
         if event is None:
             return False
         self._journal.forget("inbox", id, lambda error: None)
+        self._on_drop(event)
         return True
 
     def waiting(self, workflow: str) -> int:
@@ -228,5 +233,6 @@ class Admission:
         return sum(event.workflow == workflow for event in self._waiting.values())
 
 
-def _of_key(workflow: str, node: str, key: str) -> str:
+def event_id(workflow: str, node: str, key: str) -> str:
+    """The id of the event that `key` names at a start node: the same key is the same event."""
     return "k" + hashlib.sha256(f"{workflow}\0{node}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()[:31]

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentd import RUNTIME, __version__
+from agentd import RUNTIME, __version__, net
 from agentd.children.linux import become_subreaper
 from agentd.children.reaper import Reaper
 from agentd.children.spawner import Spawner
@@ -36,6 +36,7 @@ from agentd.runtime.credentials import Credentials
 from agentd.runtime.definitions import Definitions, documents
 from agentd.runtime.drain import descend, rungs
 from agentd.runtime.host import InstanceHost
+from agentd.runtime.ids import new_id
 from agentd.runtime.instruction import read_instruction
 from agentd.runtime.live import Live
 from agentd.runtime.operations import Operations
@@ -83,6 +84,7 @@ class Instance:
         self._assembled = False
         self.draining = False
         self._grace_armed = False
+        self._settling = False
         self.started = self.clock.monotonic()
 
     # --- life ----------------------------------------------------------------------------------------------------
@@ -95,6 +97,8 @@ class Instance:
         self._adopt_processes(loop)
         self.log("proc.start", version=__version__, runtime=RUNTIME, instance=self.name, config_files=self.loaded.files)
         code = 1
+        for variable, problem in net.proxy_findings(self.loaded.environ):
+            self.log("config.warning", level="warn", path=variable, msg=problem)
         try:
             await self._boot()
             reason = await self._leave
@@ -103,6 +107,9 @@ class Instance:
             self._fatal = error
             self.log("proc.fatal", level="error", err=error, msg=error.message)
             code = error.exit_code
+            await self._drain("fatal")
+        except Exception as error:
+            self.log("proc.fatal", level="error", err=error, msg=f"a mistake in agentd: {error!r}; please report it")
             await self._drain("fatal")
         finally:
             await self._stack.aclose()
@@ -319,6 +326,13 @@ class Instance:
         self.admission.changed()
         self.check_idle()
 
+    def recall(self, run: str | None) -> None:
+        """A job's work was done in an earlier life: what it came to is told again."""
+        record = self.finished_runs.get(run or "")
+        if self.shape == "job" and run is not None and record is not None:
+            self.ended.append(Ended(run=run, workflow=record["workflow"], status=record["status"],
+                                    output=record.get("output"), error=record.get("err")))  # fmt: skip
+
     def _on_store_error(self, error: AgentdError) -> None:
         if isinstance(error, StoreError):
             self.log("store.error", level="error", err=error, op="commit")
@@ -335,20 +349,27 @@ class Instance:
     @property
     def idle(self) -> bool:
         """Nothing runs, waits or is on its way."""
-        return not (
-            self.runs.live or self.admission.pending or self.admission.accepting or self.journal.outstanding
-            or self.triggers.expect("surely")
-        )  # fmt: skip
+        work = self.runs.live or self.admission.pending or self.admission.accepting
+        return not (work or self.journal.outstanding or self.triggers.expect("surely"))
 
     def check_idle(self) -> None:
         """A job leaves at once when its work is final; late work of long-lived triggers gets `idle_grace`."""
         if self.shape != "job" or not self.idle:
+            if self.shape == "job" and self.journal.outstanding and not self._settling:
+                self._settling = True
+                self.background(self._check_settled())
             return
         if not self.triggers.expect("perhaps"):
             self.leave("idle")
         elif not self._grace_armed:
             self._grace_armed = True
             self.timers.at(self.clock.now() + self.document.lifecycle.idle_grace, self._grace_over)
+
+    async def _check_settled(self) -> None:
+        """What is being written is no work by itself: look again when it is durable."""
+        await self.journal.settled()
+        self._settling = False
+        self.check_idle()
 
     def _grace_over(self) -> None:
         self._grace_armed = False
@@ -390,10 +411,3 @@ class Instance:
     def result(self) -> str:
         """What a job prints."""
         return outcome.job_output(self.ended)
-
-
-def new_id() -> str:
-    """A fresh event id: a ULID, so that ids sort by time."""
-    from ulid import ULID
-
-    return str(ULID())

@@ -67,3 +67,11 @@ def job_output(runs: Sequence[Ended]) -> str:
     if isinstance(value, str):
         return value + "\n"
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def happening(ended: Ended) -> tuple[str, dict[str, Any], str]:
+    """What the `event` start node hears of an end: its name, payload and key."""
+    name = "workflow.finished" if ended.status in ("completed", "partial") else "workflow.failed"
+    payload = {"run": ended.run, "workflow": ended.workflow, "status": ended.status, "output": ended.output,
+               "err": dict(ended.error) if ended.error else None}  # fmt: skip
+    return name, payload, ended.run

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 from agentd.engine.starts import InputsInvalid, passes, render_inputs
 from agentd.errors import BudgetExceeded
 from agentd.journal.journal import Record
-from agentd.runtime.admission import NotAccepted
-from agentd.runtime.outcome import Ended
-from agentd.runtime.starts import KINDS
+from agentd.runtime.admission import Event, NotAccepted
+from agentd.runtime.outcome import Ended, happening
+from agentd.runtime.starts import start_class
 from agentd.runtime.starts.base import Expects, Start
-from agentd.runtime.starts.event import finished_event
-from agentd.runtime.starts.plugged import Plugged
 
 if TYPE_CHECKING:
     from agentd.engine.plan import Plan, StartNode
     from agentd.runtime.instance import Instance
     from agentd.runtime.live import Live
+
+
+_REST_FIRST, _REST_MOST = 1.0, 30.0
 
 
 class Door:
@@ -30,6 +31,8 @@ class Door:
     def __init__(self, instance: Instance, plan: Plan, node: StartNode, state: dict[str, Any] | None) -> None:
         self.instance, self.plan, self.node, self.state = instance, plan, node, state
         self.id = f"{plan.name}/{node.id}"
+        self.filters = True
+        """Whether the node's filter is asked of each payload."""
 
     def record(self, state: dict[str, Any]) -> Record:
         """The record that makes `state` the node's; to be committed with what it belongs to."""
@@ -40,22 +43,36 @@ class Door:
         """Say that it fired, or would have, and that nothing came of it."""
         self.instance.log("start.skipped", level=level, workflow=self.plan.name, node=self.node.id, reason=reason)
 
+    def note(self, state: dict[str, Any]) -> None:
+        """Make `state` the node's, durable a little later: for what would be found again without it."""
+        self.instance.journal.write([self.record(state)], lambda error: None)
+
     async def save(self, state: dict[str, Any]) -> None:
         """Make `state` the node's, durably."""
         future = self.instance.journal.write([self.record(state)])
         assert future is not None
         await future
 
-    async def fire(
-        self, payload: Any, *, key: str | None = None, id: str | None = None, state: dict[str, Any] | None = None
-    ) -> str | None:
+    async def insist(self, payload: Any, *, key: str, state: dict[str, Any]) -> str | None:
+        """Like :meth:`fire`, again and again while the event is shed or not accepted: for sources that can wait."""
+        rest = _REST_FIRST
+        while True:
+            try:
+                return await self.fire(payload, key=key, state=state, shed=False)
+            except (NotAccepted, BudgetExceeded):
+                await self.instance.clock.sleep(rest)
+                rest = min(_REST_MOST, rest * 2)
+
+    async def fire(self, payload: Any, *, key: str | None = None, id: str | None = None,
+                   state: dict[str, Any] | None = None, shed: bool = True) -> str | None:  # fmt: skip
         """Put an event in the inbox; its id once durable, None when nothing was started (and it was said why).
 
-        `state` becomes the node's in the same commit. Raises NotAccepted when the store refuses.
+        `state` becomes the node's in the same commit. Raises NotAccepted when the store refuses; without `shed`
+        BudgetExceeded when pressure does.
         """
         instance, workflow, node = self.instance, self.plan.name, self.node.id
         env = {"instance": instance.name, "ts": instance.clock.now()}
-        if not passes(self.plan, self.node.id, payload, env):
+        if self.filters and not passes(self.plan, self.node.id, payload, env):
             if state is not None:
                 await self.save(state)
             return None
@@ -73,6 +90,8 @@ class Door:
         except BudgetExceeded as error:
             self.state = before
             instance.log("start.shed", level="warn", workflow=workflow, node=node, reason=error.message)
+            if not shed:
+                raise
             return None
         except NotAccepted as error:
             self.state = before
@@ -96,7 +115,7 @@ class Triggers:
                 continue
             for node in plan.starts.values():
                 door = Door(self._instance, plan, node, self._states.get(f"{plan.name}/{node.id}"))
-                start = self._armed[door.id] = KINDS.get(node.kind, Plugged)(door)
+                start = self._armed[door.id] = start_class(node.kind)(door)
                 await start.arm()
                 if node.kind not in ("once", "manual"):
                     self._instance.log(
@@ -125,9 +144,14 @@ class Triggers:
         start = self._armed.get(f"{ended.workflow}/{live.record['node']}")
         if start is not None:
             start.run_ended(ended, live)
-        self.happened(*finished_event(ended))
+        self.happened(*happening(ended))
 
-    def happened(self, name: str, payload: dict[str, Any], key: str) -> None:
+    def dropped(self, event: Event) -> None:
+        """Tell the start node whose event will not become a run."""
+        if (start := self._armed.get(f"{event.workflow}/{event.node}")) is not None:
+            start.dropped(event.id)
+
+    def happened(self, name: str, payload: dict[str, Any], key: str | None = None) -> None:
         """Something the instance says of itself (the `event` start node); the same `key` is the same happening."""
         for start in self._armed.values():
             start.happened(name, payload, key)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from agentd.runtime.starts.base import Start
-from agentd.runtime.starts.event import Event
-from agentd.runtime.starts.once import Manual, Once
-from agentd.runtime.starts.signal import Signal
+if TYPE_CHECKING:
+    from agentd.runtime.starts.base import Start
 
-KINDS: dict[str, Callable[[Any], Start]] = {"once": Once, "manual": Manual, "signal": Signal, "event": Event}
-"""Kind to class; a kind of a plugin is served by :class:`agentd.runtime.starts.plugged.Plugged`."""
+_KINDS = {
+    "once": ("once", "Once"),
+    "manual": ("once", "Manual"),
+    "loop": ("loop", "Loop"),
+    "schedule": ("schedule", "Schedule"),
+    "signal": ("signal", "Signal"),
+    "event": ("event", "Event"),
+    "stream": ("stream", "Stream"),
+    "correlate": ("correlate", "Correlate"),
+}
+
+
+def start_class(kind: str) -> type[Start]:
+    """The class that arms start nodes of `kind`; one of a plugin is served by `plugged`. Imported when first used."""
+    module, name = _KINDS.get(kind, ("plugged", "Plugged"))
+    found: type[Start] = getattr(import_module(f"agentd.runtime.starts.{module}"), name)
+    return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from agentd.runtime.outcome import Ended
     from agentd.runtime.live import Live
+    from agentd.runtime.outcome import Ended
     from agentd.runtime.triggers import Door
 
 Expects = Literal["nothing", "perhaps", "surely"]
@@ -34,7 +34,10 @@ class Start:
     def run_ended(self, ended: Ended, live: Live) -> None:
         """A run of this very node is final."""
 
-    def happened(self, name: str, payload: dict[str, Any], key: str) -> None:
+    def dropped(self, run: str) -> None:
+        """An event of this node, accepted, will not become a run."""
+
+    def happened(self, name: str, payload: dict[str, Any], key: str | None) -> None:
         """Something the instance says of itself; the same `key` is the same happening."""
 
     async def signalled(self, name: str, payload: Any, sender: str, id: str) -> bool:

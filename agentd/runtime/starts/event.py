@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentd.errors import AgentdError
-from agentd.runtime.outcome import Ended
+from agentd.runtime.outcome import Ended, happening
 from agentd.runtime.starts.base import Expects, Start
 
 if TYPE_CHECKING:
@@ -35,19 +35,17 @@ class Event(Start):
             for id, record in sorted(instance.finished_runs.items(), key=lambda item: item[1].get("ended", 0)):
                 if record.get("ended", 0) >= state["since"]:
                     whole = await instance.spill.restore(record)
-                    self.happened(*finished_event(_ended(id, whole)))
+                    self.happened(*happening(_ended(id, whole)))
 
-    def happened(self, name: str, payload: dict[str, Any], key: str) -> None:
+    def happened(self, name: str, payload: dict[str, Any], key: str | None) -> None:
         if name == self._on and payload.get("workflow") != self.door.plan.name:
             self.door.instance.background(self._fire(payload, key))
 
-    async def _fire(self, payload: dict[str, Any], key: str) -> None:
+    async def _fire(self, payload: dict[str, Any], key: str | None) -> None:
         instance = self.door.instance
         since = instance.finished_runs.get(payload.get("run", ""), {}).get("ended", instance.clock.now())
         try:
-            await self.door.fire(
-                payload, key=key, state={"since": payload.get("ended", self.door.instance.clock.now())}
-            )
+            await self.door.fire(payload, key=key, state={"since": since})
         except AgentdError:
             return  # the door has said why; the next life looks again
 
@@ -56,14 +54,6 @@ class Event(Start):
 
     def describe(self) -> dict[str, Any]:
         return {"on": self.door.node.fields.on}
-
-
-def finished_event(ended: Ended) -> tuple[str, dict[str, Any], str]:
-    """The happening that an end of a run is: its name, payload and key."""
-    good = ended.status in ("completed", "partial")
-    payload = {"run": ended.run, "workflow": ended.workflow, "status": ended.status, "output": ended.output,
-               "err": dict(ended.error) if ended.error else None}  # fmt: skip
-    return "workflow.finished" if good else "workflow.failed", payload, ended.run
 
 
 def _ended(id: str, record: Mapping[str, Any]) -> Ended:

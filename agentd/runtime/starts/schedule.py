@@ -1,0 +1,97 @@
+"""`schedule` fires on the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from agentd.errors import AgentdError
+from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.ticks import At, Every, Ruled, Spread, Ticks, Verdict, instant, iso, judge, key
+
+if TYPE_CHECKING:
+    from agentd.runtime.timers import Timer
+    from agentd.runtime.triggers import Door
+
+
+class Schedule(Start):
+    """State ``{anchor, handled}``: when it was first armed and the last tick that was handled.
+
+    The event of a tick and the state that calls it handled are one commit, and its key comes from the tick: a restart
+    neither repeats nor loses one. The payload is ``{tick}``.
+    """
+
+    def __init__(self, door: Door) -> None:
+        super().__init__(door)
+        self._timer: Timer | None = None
+        self._next: float | None = None
+        self._spread = Spread(door.node.fields.jitter or 0.0, door.id)
+        self._firing = False
+        self._disarmed = False
+
+    @property
+    def expects(self) -> Expects:  # type: ignore[override]
+        return "surely" if self._firing or self._next is not None else "nothing"
+
+    async def arm(self) -> None:
+        door, now = self.door, self.door.instance.clock.now()
+        state = door.state
+        if state is None:
+            state = {"anchor": now, "handled": now if door.node.fields.at is None else 0}
+            await door.save(state)
+        self._ticks = self._of(door.node.fields, float(state["anchor"]))
+        await self._look(present=False)
+
+    def _of(self, fields: Any, anchor: float) -> Ticks:
+        zone: tzinfo = UTC if fields.tz is None else ZoneInfo(fields.tz)
+        if fields.every is not None:
+            return Every(anchor, fields.every)
+        if fields.at is not None:
+            return At(instant(fields.at, zone))
+        ((name, text),) = fields.model_extra.items()
+        return Ruled(self.door.instance.loaded.plugins.schedule_rules[name].parse(text, zone))
+
+    async def _look(self, *, present: bool) -> None:
+        """Fire what is due, and wait for what comes next."""
+        self._firing = True
+        try:
+            await self._act(present)
+        finally:
+            self._firing = False
+            if present:
+                self.door.instance.check_idle()
+
+    async def _act(self, present: bool) -> None:
+        door, now = self.door, self.door.instance.clock.now()
+        state = dict(door.state or {})
+        verdict = judge(
+            self._ticks, float(state["handled"]), now,
+            catch_up=door.node.fields.catch_up, spread=self._spread, present=present,
+        )  # fmt: skip
+        self._await(verdict)
+        if verdict.missed:
+            door.skip(f"missed {verdict.missed} ticks up to {iso(verdict.handled)}")
+            if not verdict.fire:
+                await door.save({**state, "handled": verdict.handled})
+        for tick in verdict.fire:
+            try:
+                await door.fire({"tick": iso(tick)}, key=key(tick), state={**state, "handled": tick})
+            except AgentdError:
+                return  # the door has said why; what was not accepted counts as missed when it is looked at next
+
+    def _await(self, verdict: Verdict) -> None:
+        self._next = None if verdict.next is None or self._disarmed else self._spread.due(verdict.next)
+        if self._next is not None:
+            self._timer = self.door.instance.timers.at(self._next, self._tick)
+
+    def _tick(self) -> None:
+        self.door.instance.background(self._look(present=True))
+
+    def disarm(self) -> None:
+        self._disarmed, self._next = True, None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def describe(self) -> dict[str, Any]:
+        return {"next": self._next} if self._next is not None else {}
