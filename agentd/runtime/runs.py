@@ -76,7 +76,8 @@ class Runs:
         """Begin a run. `record` is its durable record; `also` is committed with it (its inbox event's removal)."""
         state, decision = decide.begin(plan, run, memory=self._memory)
         live = self._adopt(run.id, plan, record, state)
-        live.log("run.start", run=run.id, workflow=plan.name, node=run.node, inbox_event=record.get("event", run.id))
+        began = {"workflow": plan.name, "node": run.node, "inbox_event": record.get("event", run.id)}
+        decision.events.insert(0, ("run.start", began))
         self._apply(live, decision, [("run", run.id, record), *also])
         return live
 
@@ -162,8 +163,6 @@ class Runs:
         elif live.touched:
             records.append(("run", run, live.record))
         live.touched = False
-        for event, fields in decision.events:
-            live.log(event, run=run, **fields)
         if not records:
             self._act(live, decision)
             return
@@ -199,6 +198,9 @@ class Runs:
             self._on_store_error(error)
 
     def _act(self, live: Live, decision: Decision) -> None:
+        # Told only now: what a log line says happened is there after a crash.
+        for event, fields in decision.events:
+            live.log(event, run=live.id, **fields)
         for entry in decision.cancelled:
             self._abandon(live, entry)
         if decision.finished is not None:
