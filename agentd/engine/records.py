@@ -61,7 +61,7 @@ def over(step: Step, now: float, status: str, error: Error | None = None) -> Eve
     if step.tokens:
         fields["tokens"] = step.tokens
     if error is not None:
-        fields["err"] = error["message"]
+        fields["err"] = {"code": error["code"], "message": error["message"]}
     fields["dur_ms"] = round((now - step.started) * 1000, 3)
     return "step.done", fields
 

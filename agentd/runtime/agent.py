@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Done, Failed, Outcome
@@ -18,8 +19,9 @@ from agentd.runtime.work import Task, build, model_endpoints
 if TYPE_CHECKING:
     from agentd.config.document import Document
     from agentd.runtime.host import InstanceHost
-    from agentd.telemetry.emitter import Telemetry
     from agentd.runtime.live import Call
+    from agentd.runtime.steps.internal import Internal
+    from agentd.telemetry.emitter import Telemetry
 
 _WAIT_FIRST, _WAIT_MOST = 5.0, 60.0
 """Seconds between a daemon's attempts to reach a model that is unavailable."""
@@ -47,24 +49,28 @@ class Agents:
         patient: bool,
         instruction: Callable[[], str],
         mock: Callable[[str], str],
+        internal: Callable[[], Internal],
+        auth: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]],
     ) -> None:
         self._document, self._turns, self._servers = document, turns, servers
         self._journal, self._host = journal, host
         self._durable, self._patient = durable, patient
         self._instruction, self._mock = instruction, mock
+        self._internal, self._auth = internal, auth
         self._talking: dict[str, asyncio.Lock] = {}
 
     async def agent(self, call: Call) -> Outcome:
         """Perform an `agent` step. A partial answer makes the run partial, whatever its `finish` says."""
-        task = self._task(call)
+        task = self.task(call)
         key = call.fields.get("conversation")
         if key is None:
-            return self._outcome(call, await self.perform(call, task))
+            return self.outcome(call, await self.perform(call, task))
         lock = self._talking.setdefault(key, asyncio.Lock())
         async with lock:
-            return self._outcome(call, await self._converse(call, task, str(key)))
+            return self.outcome(call, await self._converse(call, task, str(key)))
 
-    def _task(self, call: Call, **given: Any) -> Task:
+    def task(self, call: Call, **given: Any) -> Task:
+        """What the fields of `call` ask for; `given` replaces parts of it."""
         fields, document = call.fields, self._document()
         limits, own = document.limits.run, fields.get("limits") or {}
         instruction = fields.get("instruction")
@@ -91,13 +97,16 @@ class Agents:
 
     async def perform(self, call: Call, task: Task) -> TurnResult:
         """Run one turn of `task`; what it says is durable before each of its effects."""
-        prefix = f"{call.run_id}/{call.step_id}/"
+        prefix = f"{call.run_id}/{task.step}/"
         said = await self._said(call, prefix)
         wait = _WAIT_FIRST
         while True:
             transcript = _Transcript(self._journal if self._durable else None, prefix, said)
             work = self._frame(task, said)
-            hooks = TurnHooks(permit=transcript.permit, message=transcript.hear, catalogue=self._servers.judge)
+            hooks = TurnHooks(
+                permit=transcript.permit, message=transcript.hear, catalogue=self._servers.judge,
+                tool=partial(self._serve, call, task, transcript), auth=self._auth,
+            )  # fmt: skip
             result = await self._turns.run(work, hooks)
             said = transcript.said
             if result.status == "cancelled":
@@ -110,6 +119,19 @@ class Agents:
             async with call.waiting():
                 await self._host.clock.sleep(wait)
             wait = min(_WAIT_MOST, wait * 2)
+
+    async def _serve(
+        self, call: Call, task: Task, transcript: _Transcript, name: str, args: dict[str, Any], key: str
+    ) -> tuple[Any, bool]:
+        """Serve an internal tool, once what led to the call is durable. The grant counts, whatever was shown."""
+        internal = self._internal()
+        if not internal.has(name) or not internal.allowed(name, self._granted(task)):
+            return f"the tool {name} is not granted", True
+        await transcript.permit({})
+        return await internal.call(name, args, call, key)
+
+    def _granted(self, task: Task) -> Sequence[str]:
+        return self._document().agent.tools.internal if task.internal is None else task.internal
 
     async def _said(self, call: Call, prefix: str) -> list[dict[str, Any]]:
         """What an earlier life of this very step has said already."""
@@ -135,6 +157,8 @@ class Agents:
             catalogue=self._servers.catalogue(names),
         )
         frame["transcript"] = said
+        if granted := self._granted(task):
+            frame["internals"] = self._internal().offered(granted)
         return frame
 
     async def _converse(self, call: Call, task: Task, key: str) -> TurnResult:
@@ -152,7 +176,8 @@ class Agents:
             )
         return result
 
-    def _outcome(self, call: Call, result: TurnResult) -> Outcome:
+    def outcome(self, call: Call, result: TurnResult) -> Outcome:
+        """The end of a turn as the end of its step."""
         spent: dict[str, Any] = {"tokens": result.tokens_in + result.tokens_out, "rounds": result.rounds}
         if result.status in ("completed", "partial"):
             if result.status == "partial":

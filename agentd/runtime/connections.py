@@ -7,6 +7,7 @@ daemon tries again with backoff, and the server is known as soon as it is there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -76,7 +77,10 @@ class OwnConnections:
 
         specs = [self._spec(server) for server in document.mcp.servers]
         return Connections(
-            specs, log=self._instance.log, tls_ca=document.security.tls_ca, proxy=lambda url: net.proxy_for(url, environ)
+            specs,
+            log=self._instance.log,
+            tls_ca=document.security.tls_ca,
+            proxy=lambda url: net.proxy_for(url, environ),
         )
 
     def _spec(self, server: McpServer) -> ServerSpec:
@@ -98,9 +102,9 @@ class OwnConnections:
 
     async def close(self) -> None:
         """Take leave of every server."""
-        if self._opening is not None and self._opening.done() and not self._opening.cancelled():
-            if self._opening.exception() is None:
-                await self._opening.result().close()
+        if self._opening is not None:
+            with contextlib.suppress(Exception):
+                await (await self._opening).close()
 
 
 def _import_sdk() -> None:

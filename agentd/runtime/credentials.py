@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from agentd.errors import ConfigError
+from agentd.ports.auth import OutboundRequest
 
 if TYPE_CHECKING:
     from agentd.config.document import Auth as Options
@@ -46,3 +48,15 @@ class Credentials:
         if spec is None:
             raise ConfigError(f"{target}: {self._plugins.missing('auth_schemes', options.kind)}")
         return spec.make(spec.options.model_validate(options.model_extra or {}), self._secrets)
+
+    async def serve(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a child's `auth` frame: ``{headers, retry}`` for its target. Raises ConfigError, SecretMissing."""
+        auth = self.of(str(frame["target"]))
+        if auth is None:
+            return {"headers": {}, "retry": False}
+        request = OutboundRequest(
+            method=str(frame.get("method", "")), url=str(frame.get("url", "")), headers=frame.get("headers") or {}
+        )
+        if frame.get("unauthorized"):
+            return {"headers": {}, "retry": await auth.on_unauthorized(request, str(frame.get("challenge") or ""))}
+        return {"headers": dict(await auth.headers(request)), "retry": False}

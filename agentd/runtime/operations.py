@@ -38,7 +38,7 @@ class Operations:
         self._table: dict[str, Operation] = {
             "run": self.run, "status": self.status, "cancel": self.cancel, "pause": self.pause,
             "resume": self.resume, "signal": self.signal, "drain": self.drain, "lameduck": self.lameduck,
-            "config": self.config,
+            "config": self.config, "gates": self.gates, "answer": self.answer,
         }  # fmt: skip
 
     async def open(self) -> None:
@@ -91,7 +91,7 @@ class Operations:
         run = await instance.triggers.manual(plan, entrance(plan), inputs or {}, id=id, key=key)
         if not wait:
             return {"run": run, "workflow": workflow, "known": known}
-        return await self._end(run)
+        return await self.end(run)
 
     def _plan(self, workflow: str) -> Plan:
         plans = self._instance.definitions.current
@@ -101,7 +101,8 @@ class Operations:
             )
         return plans[workflow]
 
-    async def _end(self, run: str) -> dict[str, Any]:
+    async def end(self, run: str) -> dict[str, Any]:
+        """The end of a run, once there is one: ``{run, workflow, status, output, err, exit}``."""
         instance = self._instance
         if (record := instance.finished_runs.get(run)) is not None:
             whole = await instance.spill.restore(record)
@@ -168,6 +169,14 @@ class Operations:
     ) -> dict[str, Any]:
         """Send a signal: ``{id, woken, started, kept}`` says where it went. Raises NoSuchRun, NotAccepted."""
         return asdict(await self._instance.signals.send(name, payload, sender=sender, run=run))
+
+    async def gates(self) -> list[dict[str, Any]]:
+        """The questions that wait for a person."""
+        return self._instance.waits.gates.asked()
+
+    async def answer(self, task: str, value: Any = None) -> dict[str, Any]:
+        """Answer a question. Raises NoSuchGate, UsageError for an answer that does not meet its schema."""
+        return await self._instance.waits.gates.answer(task, value)
 
     # --- the instance --------------------------------------------------------------------------------------------
 

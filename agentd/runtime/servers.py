@@ -46,3 +46,7 @@ class Servers:
         if not names or any(name not in self._known for name in names):
             return None
         return {name: self._known[name] for name in names}
+
+    def with_resources(self) -> list[str]:
+        """The servers that are known to offer resources."""
+        return sorted(name for name, entry in self._known.items() if entry.get("resources"))

@@ -42,13 +42,15 @@ class TurnHooks:
 
     `permit` is asked before every tool call and returns a refusal's reason or None; it is awaited, so that the
     checkpoint which announces the call is durable first. `message` sees every message the turn adds. `tool` serves an
-    internal tool: ``(name, args) -> (value, is_error)``. `catalogue` judges what the servers offer: it raises
+    internal tool: ``(name, args, key) -> (value, is_error)``. `auth` answers for the credential of a target:
+    ``{headers, retry}``. `catalogue` judges what the servers offer: it raises
     :class:`agentd.errors.ServerUnavailable` to end the turn.
     """
 
     permit: Callable[[Frame], Awaitable[str | None]] | None = None
     message: Callable[[Frame], None] | None = None
-    tool: Callable[[str, dict[str, Any]], Awaitable[tuple[Any, bool]]] | None = None
+    tool: Callable[[str, dict[str, Any], str], Awaitable[tuple[Any, bool]]] | None = None
+    auth: Callable[[Frame], Awaitable[dict[str, Any]]] | None = None
     catalogue: Callable[[dict[str, Any]], None] | None = None
 
 
@@ -175,6 +177,8 @@ class Turns:
             self._start(turn, self._permit(turn, frame))
         elif kind == "tool":
             self._start(turn, self._tool(turn, frame))
+        elif kind == "auth":
+            self._start(turn, self._auth(turn, frame))
 
     def _start(self, turn: _Turn, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -194,10 +198,17 @@ class Turns:
         value, is_error = f"no such tool: {frame['name']}", True
         if turn.hooks.tool is not None:
             try:
-                value, is_error = await turn.hooks.tool(frame["name"], frame.get("args") or {})
+                value, is_error = await turn.hooks.tool(frame["name"], frame.get("args") or {}, str(frame.get("key")))
             except Exception as e:
                 value, is_error = str(e) or type(e).__name__, True
         turn.child.send({"t": "tool", "id": frame["id"], "value": value, "is_error": is_error})
+
+    async def _auth(self, turn: _Turn, frame: Frame) -> None:
+        try:
+            answer = await turn.hooks.auth(frame) if turn.hooks.auth is not None else {}
+        except Exception as e:
+            answer = {"err": str(e) or type(e).__name__}
+        turn.child.send({"t": "auth", "id": frame["id"], **answer})
 
 
 def _result(frame: Frame) -> TurnResult:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Done, Failed, Wait
 from agentd.journal.journal import Record
+from agentd.runtime.gates import Gates
+from agentd.runtime.joins import Joins, end_of
 from agentd.runtime.outcome import Ended
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Waits:
         self._signals: dict[str, list[_Waiter]] = defaultdict(list)
         self._runs: dict[str, list[_Waiter]] = defaultdict(list)
         self._mailbox: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self.joins, self.gates = Joins(instance), Gates(instance)
 
     # --- waits come and go ---------------------------------------------------------------------------------------
 
@@ -44,9 +47,16 @@ class Waits:
         elif (run := run_of(on)) is not None:
             self._runs[run].append((live.id, wait.entry))
             self._look_for_end(live, wait.entry, run, on)
+        elif (rest := self._elsewhere(on)) is not None:
+            rest.arm(live, wait)
+
+    def _elsewhere(self, on: Mapping[str, Any]) -> Joins | Gates | None:
+        return self.joins if "join" in on else self.gates if "gate" in on else None
 
     def disarm(self, live: Live, wait: Wait) -> None:
         """Forget a wait."""
+        if (rest := self._elsewhere(wait.on)) is not None:
+            rest.disarm(live, wait)
         for table, key in ((self._signals, signal_of(wait.on)), (self._runs, run_of(wait.on))):
             if key is not None and (live.id, wait.entry) in table.get(key, ()):
                 table[key].remove((live.id, wait.entry))
@@ -92,16 +102,23 @@ class Waits:
         """Wake whoever waits for this run, and drop its mail."""
         for waiter in list(self._runs.get(ended.run, ())):
             self._wake(waiter, {"run": ended.run, "status": ended.status, "output": ended.output}, ended)
+        self.joins.run_ended(ended.run)
         for id in self._mailbox.pop(ended.run, {}):
             self._instance.journal.forget("inbox", id, lambda error: None)
 
     def _look_for_end(self, live: Live, entry: str, run: str, on: Mapping[str, Any]) -> None:
         record = self._instance.finished_runs.get(run)
         if record is not None:
-            value = {"run": run, "status": record["status"], "output": record.get("output")}
-            self._soon(live.id, entry, _end(on, value, record.get("err")))
+            self._instance.background(self._tell_end(live.id, entry, run, on))
         elif not self._instance.expected_run(run):
             self._soon(live.id, entry, Failed("step", f"there is no run {run}", retry=False))
+
+    async def _tell_end(self, waiter: str, entry: str, run: str, on: Mapping[str, Any]) -> None:
+        value = await end_of(self._instance, run)
+        live = self._instance.runs.live.get(waiter)
+        if value is not None and live is not None:
+            outcome = _end(on, value, self._instance.finished_runs[run].get("err"))
+            self._instance.runs.wake(live, entry, outcome)
 
     # --- waking --------------------------------------------------------------------------------------------------
 

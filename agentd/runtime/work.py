@@ -71,6 +71,7 @@ def build(
             "model": task.model or intelligence.model,
             "timeout": intelligence.timeout,
             "max_tokens": intelligence.max_tokens,
+            "auth": intelligence.auth is not None,
             "plugins": {"allow": document.plugins.allow, "disabled": document.plugins.disabled},
         },
         "servers": [_server(s, document.mcp.default_timeout, secrets) for s in servers],

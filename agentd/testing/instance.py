@@ -84,7 +84,7 @@ def live(
         if during is None:
             return await instance.run()
         life = asyncio.ensure_future(instance.run())
-        while not lived.named("proc.ready") and not life.done():
+        while not lived.named("proc.ready") and not life.done():  # noqa: ASYNC110  (an instance tells it in its log)
             await asyncio.sleep(0.01)
         try:
             if not life.done():

@@ -13,9 +13,11 @@ from typing import Any
 
 from agentd.children.frames import Decoder, Frame, FrameError, encode
 from agentd.errors import AgentdError
+from agentd.ports.auth import OutboundRequest
 from agentd.turn.stop import Stop
 
 _LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
+_OURS = frozenset({"authorization", "cookie", "proxy-authorization"})
 _SHOWN = 1000
 """Characters kept of a log field that is no JSON."""
 
@@ -116,10 +118,25 @@ class Channel(asyncio.Protocol):
         answer = await self._ask(None, question)
         return bool(answer.get("ok")), str(answer.get("reason") or "")
 
-    async def tool(self, name: str, args: dict[str, Any]) -> tuple[Any, bool]:
+    async def tool(self, name: str, args: dict[str, Any], *, key: str) -> tuple[Any, bool]:
         """Have the supervisor serve an internal tool; its value and whether that is an error."""
-        answer = await self._ask(None, {"t": "tool", "name": name, "args": args})
+        answer = await self._ask(None, {"t": "tool", "name": name, "args": args, "key": key})
         return answer.get("value"), bool(answer.get("is_error"))
+
+    async def auth(
+        self, target: str, request: OutboundRequest, *, challenge: str | None = None
+    ) -> tuple[dict[str, str], bool]:
+        """Headers for `request` to `target`; after a 401 with this challenge also whether to try again.
+
+        Raises AgentdError with the supervisor's reason when there is no credential.
+        """
+        question = {"t": "auth", "target": target, "method": request.method, "url": request.url,
+                    "headers": {k: v for k, v in request.headers.items() if k.lower() not in _OURS},
+                    "unauthorized": challenge is not None, "challenge": challenge or ""}  # fmt: skip
+        answer = await self._ask(None, question)
+        if answer.get("err"):
+            raise AgentdError(str(answer["err"]))
+        return dict(answer.get("headers") or {}), bool(answer.get("retry"))
 
     async def _ask(self, slot: str | None, frame: Frame) -> Frame:
         if slot is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentd.children.frames import Decoder, Frame, FrameError
 from agentd.errors import AgentdError, DeadlineExceeded
+from agentd.ports.model import ToolSchema
 from agentd.turn import work as first
 from agentd.turn.answer import Answer
 from agentd.turn.channel import Channel
@@ -92,7 +93,7 @@ class _Turn:
         answer = Answer(work.schema)
         offers = servers.offers()
         self._tools = Toolbox(
-            routes(work.grants, answer, offers),
+            routes(work.grants, answer, offers, _internals(work)),
             servers=servers,
             channel=channel,
             stop=stop,
@@ -129,6 +130,11 @@ class _Turn:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSING):
                 await asyncio.gather(*(part.close() for part in self._opened), return_exceptions=True)
+
+
+def _internals(work: Work) -> list[ToolSchema]:
+    """The internal tools that the supervisor serves to this turn."""
+    return [ToolSchema(**tool) for tool in work.frame.get("internals") or ()]
 
 
 async def _as_coroutine(awaitable: Awaitable[Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agentd.builtin import MODULES
 from agentd.errors import PluginError
 from agentd.ports.model import Dialect, DialectSpec, ModelReply, ModelRequest
+from agentd.turn.auth import Asked
 
 if TYPE_CHECKING:
     from agentd.turn.channel import Channel
@@ -35,7 +36,10 @@ def open_model(work: Work, channel: Channel) -> Model:
     frame: Mapping[str, Any] = work.frame.get("model") or {}
     timeout = frame.get("timeout") or 120.0
     known = ("url", "token", "token_file", "headers", "mock")
-    endpoints = [Endpoint(**{k: e[k] for k in known if e.get(k) is not None}) for e in frame.get("endpoints") or ()]
+    auth = Asked(channel, "intelligence") if frame.get("auth") else None
+    endpoints = [
+        Endpoint(**{k: e[k] for k in known if e.get(k) is not None}, auth=auth) for e in frame.get("endpoints") or ()
+    ]
     return ModelClient(
         endpoints,
         open_dialect(frame.get("dialect") or "openai", frame.get("plugins") or {}),

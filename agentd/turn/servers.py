@@ -11,6 +11,7 @@ from agentd.mcp.catalogue import Catalogue
 from agentd.mcp.meta import call_meta
 from agentd.mcp.records import Connected, Failed, ServerSpec, Tool
 from agentd.ports.model import ToolSchema
+from agentd.turn.auth import Asked
 from agentd.turn.offers import Observation, Offer, Servers
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ async def open_servers(work: Work, channel: Channel) -> Servers:
 
     handed: Mapping[str, Any] = frame.get("catalogue") or {}
     known = {name: _handed(entry) for name, entry in handed.items() if entry.get("ok")}
-    specs = [_spec(s, known) for s in frame["servers"]]
+    specs = [_spec(s, known, channel) for s in frame["servers"]]
     env = frame.get("env") or {}
     connections = Connections(
         specs, log=channel.log, tls_ca=frame.get("tls_ca"), proxy=lambda url: net.proxy_for(url, env), known=known
@@ -108,9 +109,11 @@ _SPEC = frozenset(f.name for f in fields(ServerSpec)) - {"auth", "protocol"}
 _TOOL = frozenset(f.name for f in fields(Tool))
 
 
-def _spec(data: Mapping[str, Any], known: Mapping[str, Connected]) -> ServerSpec:
+def _spec(data: Mapping[str, Any], known: Mapping[str, Connected], channel: Channel) -> ServerSpec:
     given = {k: v for k, v in data.items() if k in _SPEC and v is not None}
-    return ServerSpec(**given, protocol=known[data["name"]].protocol if data["name"] in known else None)
+    name = data["name"]
+    auth = Asked(channel, f"mcp:{name}") if data.get("auth") else None
+    return ServerSpec(**given, auth=auth, protocol=known[name].protocol if name in known else None)
 
 
 def told(outcome: Connected | Failed) -> dict[str, Any]:

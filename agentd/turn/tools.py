@@ -185,7 +185,7 @@ class Toolbox:
         if planned.route.offer is not None:
             return await self._serve_by_mcp(call, planned, planned.route.offer)
         value, is_error = await self._stop.race(
-            self._channel.tool(planned.route.full, planned.args), deadline=self._deadline, hard=True
+            self._channel.tool(planned.route.full, planned.args, key=planned.key), deadline=self._deadline, hard=True
         )
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         return Observation(text=prompt.wrap(planned.route.full, text), is_error=is_error)

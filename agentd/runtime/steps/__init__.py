@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from agentd.runtime.steps.internal import Internal
 
 _FAMILIES = {
-    "agent": ("agent", "think", "classify", "extract", "summarize", "judge", "route"),
+    "agent": ("agent",),
+    "model": ("think", "classify", "extract", "summarize", "judge", "route"),
     "mcp": ("mcp.tool", "mcp.resource", "tool"),
     "http": ("http",),
     "memory": ("memory.get", "memory.set", "memory.list", "memory.delete"),
@@ -62,6 +63,7 @@ class Steps:
                 lambda: i.document, i.turns, i.servers, i.journal, i.host,
                 durable=i.store_spec.durable, patient=i.shape == "daemon",
                 instruction=lambda: i.instruction, mock=self._mock,
+                internal=lambda: self.internal, auth=i.credentials.serve,
             )  # fmt: skip
         return self._agents
 

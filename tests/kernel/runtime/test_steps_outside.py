@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 
 from agentd.testing.instance import Lived, live
 from agentd.testing.mcp_server import McpServer
@@ -97,25 +98,25 @@ class TestMcp:
     def test_every_attempt_has_the_same_key(self, tmp_path: Path) -> None:
         def flaky() -> str:
             if len(server.calls) < 2:
-                raise ValueError("not yet")
+                raise ToolError("not yet")
             return "now"
 
         with McpServer({"flaky": flaky}) as server:
             step = {"kind": "mcp.tool", "server": "box", "tool": "flaky", "retry": {"max": 2, "backoff": "1ms"}}
             lived = live(chain({"s": step}, mcp=servers(server)), tmp_path)
-        assert (lived.code, lived.output) == (0, "now")
+        assert (lived.code, lived.output) == (0, {"result": "now"})
         first, second = (call["_meta"] for call in server.calls)
         assert first["agent/idempotency_key"] == second["agent/idempotency_key"]
         assert (first["agent/attempt"], second["agent/attempt"]) == (1, 2)
 
     def test_a_tools_own_error_fails_the_step_in_its_words(self, tmp_path: Path) -> None:
         def broken() -> str:
-            raise ValueError("no paper")
+            raise ToolError("no paper")
 
         with McpServer({"broken": broken}) as server:
             step = {"kind": "mcp.tool", "server": "box", "tool": "broken"}
             error = failed(live(chain({"s": step}, mcp=servers(server)), tmp_path))
-        assert error["code"] == "tool" and "no paper" in error["message"]
+        assert error["type"] == "tool" and "no paper" in error["message"]
 
     def test_a_full_name_finds_its_server_and_a_disabled_one_is_refused(self, tmp_path: Path) -> None:
         with McpServer({"echo": lambda text: {"text": text}}) as server:
@@ -154,7 +155,7 @@ class TestMcp:
             document["mcp"]["servers"].append({"name": "gone", "endpoint": "http://127.0.0.1:9/mcp"})
             lived = live(document, tmp_path)
         assert (lived.code, lived.output) == (0, {"text": "still"})
-        assert lived.ended("lost")["err"]["code"] == "mcp"
+        assert lived.ended("lost")["err"]["type"] == "mcp"
 
 
 class TestHttp:
@@ -188,7 +189,7 @@ class TestHttp:
 
     def test_a_private_address_is_refused_without_leave(self, tmp_path: Path, site: Site) -> None:
         error = failed(live(chain({"s": {"kind": "http", "url": site.url, "retry": {"max": 3}}}), tmp_path))
-        assert error["code"] == "egress" and not site.requests
+        assert error["type"] == "egress" and not site.requests
 
     def test_a_transient_status_is_tried_again_and_others_are_not(self, tmp_path: Path, site: Site) -> None:
         site.answers["/"] = [(503, {}, b""), (200, {}, b"ok")]

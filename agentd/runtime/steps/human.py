@@ -1,0 +1,30 @@
+"""`human`: a question to a person; the step waits as long as its timeout says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from agentd.ports.nodes import Suspend
+
+if TYPE_CHECKING:
+    from agentd.runtime.instance import Instance
+    from agentd.runtime.live import Call
+    from agentd.runtime.runs import Performer
+
+
+def performers(instance: Instance) -> Mapping[str, Performer]:
+    """The kind of this family."""
+
+    def human(call: Call) -> Suspend:
+        """The reply."""
+        now, timeout, task = instance.clock.now(), call.effect.timeout, f"ask-{call.key[:20]}"
+        question = {word: call.fields[word] for word in ("question", "schema", "to")}
+        until = None if timeout is None else now + timeout
+        about = {"run": call.run_id, "step": call.step_id, "workflow": call.workflow, "asked": now, "until": until}
+        call.also.append(("gate", task, {**question, **about}))
+        deadline = None if timeout is None else int(timeout * 1000)
+        call.log("human.ask", task=task, question=question["question"], deadline_ms=deadline)
+        return Suspend(on={"gate": task, **question}, until=until)
+
+    return {"human": human}
