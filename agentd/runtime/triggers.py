@@ -97,7 +97,7 @@ class Door:
             self.state = before
             self.skip(error.message, level="warn")
             raise
-        instance.log("start.fired", workflow=workflow, node=node, kind=self.node.kind)
+        instance.log("start.fired", workflow=workflow, node=node, kind=self.node.kind, inbox_event=event)
         return event
 
 
@@ -168,5 +168,5 @@ class Triggers:
         event = await self._instance.admission.accept(
             plan.name, node.id, payload, inputs, key=key, id=id, parent=parent
         )
-        self._instance.log("start.fired", workflow=plan.name, node=node.id, kind="manual")
+        self._instance.log("start.fired", workflow=plan.name, node=node.id, kind="manual", inbox_event=event)
         return event
