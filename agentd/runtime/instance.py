@@ -43,6 +43,7 @@ from agentd.runtime.operations import Operations
 from agentd.runtime.outcome import Ended
 from agentd.runtime.pressure import Gauge
 from agentd.runtime.restore import recover, restore, run_of
+from agentd.runtime.retention import Retention
 from agentd.runtime.runs import Runs
 from agentd.runtime.servers import Servers
 from agentd.runtime.signals import Signals
@@ -185,6 +186,7 @@ class Instance:
             await self.connections.boot()
         await restore(self, restored)
         await self.triggers.arm(self.definitions.current.values())
+        self.triggers.happened("restore.done", {"generation": restored.generation, "fresh": restored.fresh})
         await self.signals.resume()
         await self.operations.open()
         self._watch()
@@ -260,6 +262,7 @@ class Instance:
         self.triggers = Triggers(self, restored.of("start"))
         self.signals = Signals(self)
         self.operations = Operations(self)
+        self.retention = Retention(self)
         declared = {name: Keep(s.retention.max_events, s.retention.max_age) for name, s in document.streams.items()}
         self.streams = Streams(self.journal, declared, clock)
         self._assembled = True
@@ -270,6 +273,7 @@ class Instance:
             self.background(health.keep(path, self.name, self.clock, self.log))
         if self.shape == "daemon":
             self.background(self.gauge.watch())
+            self.background(self.retention.keep())
 
     def background(self, work: Any) -> None:
         """Run `work` until it ends or the instance does."""
@@ -323,6 +327,7 @@ class Instance:
         self.waits.run_ended(ended, live)
         self.triggers.run_ended(ended, live)
         self.operations.run_ended(ended)
+        self.retention.run_ended()
         self.admission.changed()
         self.check_idle()
 

@@ -73,6 +73,7 @@ class Daemon:
         while quiet < 6:
             await asyncio.sleep(0.001)
             await self.instance.journal.settled()
+            await self.instance.journal.read("manifest", "instance")  # as slow as what others read now
             quiet = quiet + 1 if seen == len(self._lived.events) and not self.instance.admission.accepting else 0
             seen = len(self._lived.events)
 
