@@ -114,7 +114,7 @@ def _state(asked: Asked) -> Path:
 
 def _ask(asked: Asked, op: str, **args: Any) -> dict[str, Any]:
     """The value of one operation. Raises Told for an answer that is none, UsageError when nobody answers."""
-    from agentd.runtime.control import ask
+    from agentd.runtime.ask import ask
 
     reply = ask(_state(asked), op, {name: value for name, value in args.items() if value is not None})
     if reply["ok"]:

@@ -21,9 +21,9 @@ from typing import Any
 
 from agentd.errors import AgentdError, UsageError, exit_code
 from agentd.ports.host import Log
+from agentd.runtime.ask import POINTER
 
 Operate = Callable[[str, dict[str, Any]], Awaitable[Any]]
-POINTER = "control"
 _MAX_LINE = 16 << 20
 _SUN_PATH = 107
 
@@ -100,27 +100,3 @@ def _peer_uid(writer: asyncio.StreamWriter) -> int:
     sock = writer.get_extra_info("socket")
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])
-
-
-def ask(state: Path, op: str, args: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
-    """One operation of the daemon that holds `state`; blocking, for the command line. Returns the reply.
-
-    Raises UsageError when no daemon answers there.
-    """
-    pointer = state / POINTER
-    try:
-        path = pointer.read_text()
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(timeout)
-            s.connect(path)
-            s.sendall(json.dumps({"op": op, "args": dict(args)}).encode() + b"\n")
-            with s.makefile("rb") as f:
-                line = f.readline()
-    except TimeoutError as e:
-        raise UsageError(f"the daemon of {state} gave no answer in {timeout:g} s") from e
-    except (OSError, ValueError) as e:
-        raise UsageError(f"no daemon runs on {state}: start one with this configuration, or name its --config") from e
-    if not line:
-        raise UsageError(f"the daemon of {state} hung up")
-    reply: dict[str, Any] = json.loads(line)
-    return reply

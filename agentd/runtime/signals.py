@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.errors import AgentdError
 from agentd.runtime.admission import NotAccepted
+from agentd.runtime.ids import new_id
 
 if TYPE_CHECKING:
     from agentd.journal.restored import Restored
@@ -65,8 +66,6 @@ class Signals:
 
     async def send(self, name: str, payload: Any, *, sender: str = "", run: str | None = None) -> Taken:
         """Accept a signal, durably, and pass it on. Raises NoSuchRun, NotAccepted."""
-        from agentd.runtime.instance import new_id
-
         instance = self._instance
         if run is not None and (run in instance.finished_runs or not instance.expected_run(run)):
             raise NoSuchRun(run=run)

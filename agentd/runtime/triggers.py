@@ -11,7 +11,7 @@ from agentd.journal.journal import Record
 from agentd.runtime.admission import Event, NotAccepted
 from agentd.runtime.outcome import Ended, happening
 from agentd.runtime.starts import start_class
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 
 if TYPE_CHECKING:
     from agentd.engine.plan import Plan, StartNode

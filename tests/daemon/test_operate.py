@@ -63,7 +63,7 @@ class Lived:
         self.daemon.wait_for("proc.ready")
 
     def ask(self, *words: str) -> Ended:
-        return run(self.directory, *words, "-c", "c.yaml")
+        return run(self.directory, *words, "--state-dir", "kept")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_runs_print_their_output_and_exit_as_a_job(lived: Lived) -> None:
     status = lived.ask("status")
     assert status.code == 0 and status.out.startswith("t: running, up ") and "greet" in status.out
     assert "completed" in lived.ask("status", "r1").out
-    named = run(lived.directory, "status", "--json", "--state-dir", "kept")
+    named = run(lived.directory, "status", "--json", "-c", "c.yaml")
     assert json.loads(named.out)["finished"] == {"completed": 2, "refused": 1}
 
 

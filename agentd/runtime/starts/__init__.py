@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.runtime.starts.base import Start
+    from agentd.runtime.starts.start import Start
 
 _KINDS = {
     "once": ("once", "Once"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.errors import AgentdError
 from agentd.runtime.outcome import Ended, happening
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 
 if TYPE_CHECKING:
     from agentd.runtime.triggers import Door

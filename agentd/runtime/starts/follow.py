@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd.errors import AgentdError, ConfigError
 from agentd.journal.streams import Event
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 from agentd.runtime.starts.ticks import iso
 from agentd.runtime.triggers import Door
 

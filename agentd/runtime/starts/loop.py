@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from agentd.engine.starts import is_last
 from agentd.errors import AgentdError
 from agentd.runtime.admission import event_id
+from agentd.runtime.ids import new_id
 from agentd.runtime.outcome import Ended
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 
 if TYPE_CHECKING:
     from agentd.runtime.live import Live
@@ -45,8 +46,6 @@ class Loop(Start):
     async def arm(self) -> None:
         instance, state = self.door.instance, self.door.state
         if state is None:
-            from agentd.runtime.instance import new_id
-
             state = {"series": new_id(), "iteration": 0, "run": None, "fired": 0.0, "due": instance.clock.now(),
                      "failures": 0, "over": False}  # fmt: skip
             await self.door.save(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.runtime.ids import new_id
-from agentd.runtime.starts.base import Start
+from agentd.runtime.starts.start import Start
 
 
 class Once(Start):

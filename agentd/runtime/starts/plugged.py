@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 
 if TYPE_CHECKING:
     from agentd.runtime.triggers import Door

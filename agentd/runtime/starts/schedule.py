@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from agentd.errors import AgentdError
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 from agentd.runtime.starts.ticks import At, Every, Ruled, Spread, Ticks, Verdict, instant, iso, judge, key
 
 if TYPE_CHECKING:

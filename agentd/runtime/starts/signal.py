@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentd.runtime.starts.base import Expects, Start
+from agentd.runtime.starts.start import Expects, Start
 
 
 class Signal(Start):
