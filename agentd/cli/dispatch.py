@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Sequence
@@ -63,7 +64,10 @@ def _command(name: str, rest: list[str]) -> int:
 def _main(args: Sequence[str]) -> int:
     from agentd.config.load import load
 
+    gc.disable()  # what a start makes is no garbage
     loaded = load(args)
+    gc.freeze()
+    gc.enable()
     if loaded.invocation.probe:
         from agentd.cli import probes
 
