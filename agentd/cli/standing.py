@@ -58,8 +58,7 @@ def _section(title: str, rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _start(start: Mapping[str, Any]) -> str:
-    due = start.get("next")
-    when = f" next {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(due))}" if isinstance(due, int | float) else ""
+    when = f" next {start['next']}" if "next" in start else ""
     return f"{start['node']} ({start['kind']}{when})"
 
 

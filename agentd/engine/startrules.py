@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, tzinfo
+from datetime import UTC, time, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agentd.engine.kinds import Kinds
 from agentd.engine.waits import instant
 
+_TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
 
 
@@ -34,11 +35,21 @@ def schedule_problems(fields: Any, kinds: Kinds) -> Iterator[tuple[str, str]]:
             yield "tz", f"there is no time zone {fields.tz!r}"
     if fields.at is not None:
         try:
-            instant(fields.at)
-        except ValueError as e:
-            yield "at", f"expected an instant in RFC 3339: {e}"
+            time_of_day(fields.at)
+        except ValueError:
+            try:
+                instant(fields.at)
+            except ValueError as e:
+                yield "at", f"expected a time of day (HH:MM) or an instant in RFC 3339: {e}"
     for name, value in extra.items():
         yield from _rule(name, value, zone, kinds)
+
+
+def time_of_day(text: str) -> time:
+    """The time of day that ``02:30`` or ``02:30:15`` is. Raises ValueError for anything else."""
+    if _TIME.fullmatch(text) is None:
+        raise ValueError(f"no time of day: {text!r}")
+    return time.fromisoformat(text)
 
 
 def _rule(name: str, value: Any, zone: tzinfo, kinds: Kinds) -> Iterator[tuple[str, str]]:

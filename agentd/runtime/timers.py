@@ -12,6 +12,9 @@ from agentd.ports.host import Clock
 _LONGEST = 60.0
 """Seconds between two looks at the wall clock, which may be stepped while we sleep."""
 
+_STEP = 1.0
+"""Seconds; less is a clock that is being slewed."""
+
 
 class Timer:
     """One armed instant."""
@@ -47,6 +50,9 @@ class Timers:
         self._count = itertools.count()
         self._handle: asyncio.TimerHandle | None = None
         self._next = float("inf")
+        self._offset = clock.now() - clock.monotonic()
+        self.stepped: list[Callable[[float], None]] = []
+        """Called with the seconds by which the wall clock was set, when that is noticed (within a minute)."""
 
     def at(self, instant: float, call: Callable[[], object]) -> Timer:
         """Call `call` at `instant`."""
@@ -70,6 +76,7 @@ class Timers:
     def poll(self) -> None:
         """Fire what is due. A fake clock that was moved is followed by this call."""
         now = self._clock.now()
+        self._notice_step(now)
         due: list[Timer] = []
         while self._heap and (self._heap[0][0] <= now or not self._heap[0][2].pending):
             due.append(heapq.heappop(self._heap)[2])
@@ -79,6 +86,13 @@ class Timers:
                 timer.fire()
         finally:
             self._arm()
+
+    def _notice_step(self, now: float) -> None:
+        offset = now - self._clock.monotonic()
+        by, self._offset = offset - self._offset, offset
+        if abs(by) > _STEP:
+            for listener in self.stepped:
+                listener(by)
 
     def __len__(self) -> int:
         return sum(timer.pending for _, _, timer in self._heap)

@@ -8,11 +8,11 @@ import itertools
 
 
 class FakeClock:
-    """Implements :class:`agentd.ports.host.Clock`; both of its times move together."""
+    """Implements :class:`agentd.ports.host.Clock`; its two times move together unless it is set."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
-        self._began = now
+        self._monotonic = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = itertools.count()
 
@@ -21,8 +21,8 @@ class FakeClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Seconds since this clock was made."""
-        return self._now - self._began
+        """Seconds that have passed since this clock was made."""
+        return self._monotonic
 
     async def sleep(self, seconds: float) -> None:
         """Wait until the clock was moved so far."""
@@ -30,13 +30,18 @@ class FakeClock:
             await asyncio.sleep(0)
             return
         future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now + seconds, next(self._count), future))
+        heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._count), future))
         await future
 
     def move(self, seconds: float) -> None:
         """Let time pass at once, and wake whoever slept so long. Timers are polled by whoever holds them."""
         self._now += seconds
-        while self._sleepers and self._sleepers[0][0] <= self._now:
+        self._monotonic += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._monotonic:
             future = heapq.heappop(self._sleepers)[2]
             if not future.done():
                 future.set_result(None)
+
+    def set(self, by: float) -> None:
+        """Set the wall clock by so many seconds; no time passes."""
+        self._now += by

@@ -11,6 +11,7 @@ from agentd.runtime.admission import event_id
 from agentd.runtime.ids import new_id
 from agentd.runtime.outcome import Ended
 from agentd.runtime.starts.start import Expects, Start
+from agentd.runtime.starts.ticks import iso
 
 if TYPE_CHECKING:
     from agentd.runtime.live import Live
@@ -117,7 +118,7 @@ class Loop(Start):
 
     def describe(self) -> dict[str, Any]:
         state = self.door.state or {}
-        due = {"next": state["due"]} if state.get("due") is not None and not state.get("over") else {}
+        due = {"next": iso(state["due"])} if state.get("due") is not None and not state.get("over") else {}
         return {"iteration": state.get("iteration", 0), **due}
 
 

@@ -6,9 +6,10 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from agentd.engine.startrules import time_of_day
 from agentd.errors import AgentdError
 from agentd.runtime.starts.start import Expects, Start
-from agentd.runtime.starts.ticks import At, Every, Ruled, Spread, Ticks, Verdict, instant, iso, judge, key
+from agentd.runtime.starts.ticks import At, Daily, Every, Ruled, Spread, Ticks, Verdict, instant, iso, judge, key
 
 if TYPE_CHECKING:
     from agentd.runtime.timers import Timer
@@ -38,9 +39,10 @@ class Schedule(Start):
         door, now = self.door, self.door.instance.clock.now()
         state = door.state
         if state is None:
-            state = {"anchor": now, "handled": now if door.node.fields.at is None else 0}
+            state = {"anchor": now, "handled": 0 if isinstance(self._of(door.node.fields, now), At) else now}
             await door.save(state)
         self._ticks = self._of(door.node.fields, float(state["anchor"]))
+        door.instance.timers.stepped.append(self._stepped)
         await self._look(present=False)
 
     def _of(self, fields: Any, anchor: float) -> Ticks:
@@ -48,7 +50,10 @@ class Schedule(Start):
         if fields.every is not None:
             return Every(anchor, fields.every)
         if fields.at is not None:
-            return At(instant(fields.at, zone))
+            try:
+                return Daily(time_of_day(fields.at), zone)
+            except ValueError:
+                return At(instant(fields.at, zone))
         ((name, text),) = fields.model_extra.items()
         return Ruled(self.door.instance.loaded.plugins.schedule_rules[name].parse(text, zone))
 
@@ -76,7 +81,7 @@ class Schedule(Start):
                 await door.save({**state, "handled": verdict.handled})
         for tick in verdict.fire:
             try:
-                await door.fire({"tick": iso(tick)}, key=key(tick), state={**state, "handled": tick})
+                await door.fire({"tick": iso(tick)}, key=self._key(tick), state={**state, "handled": tick})
             except AgentdError:
                 return  # the door has said why; what was not accepted counts as missed when it is looked at next
 
@@ -88,10 +93,30 @@ class Schedule(Start):
     def _tick(self) -> None:
         self.door.instance.background(self._look(present=True))
 
+    def _key(self, tick: float) -> str:
+        """What names a tick of this node; a period that was begun anew has other ticks."""
+        anchor = f"{self._ticks.anchor:.3f}:" if isinstance(self._ticks, Every) else ""
+        return f"{anchor}{key(tick)}"
+
+    def _stepped(self, by: float) -> None:
+        """The wall clock was set. A period is elapsed time: when it was set back, the next tick comes as much sooner.
+
+        Set forward (or a machine that slept) looks like an absence, and the missed ticks are treated so.
+        """
+        if by >= 0 or not isinstance(self._ticks, Every) or self._disarmed:
+            return
+        state = dict(self.door.state or {})
+        state.update(anchor=state["anchor"] + by, handled=state["handled"] + by)
+        self.door.note(state)
+        self._ticks = Every(state["anchor"], self._ticks.period)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tick()
+
     def disarm(self) -> None:
         self._disarmed, self._next = True, None
         if self._timer is not None:
             self._timer.cancel()
 
     def describe(self) -> dict[str, Any]:
-        return {"next": self._next} if self._next is not None else {}
+        return {"next": iso(self._next)} if self._next is not None else {}

@@ -28,7 +28,7 @@ class Start:
         """Fire no more."""
 
     def describe(self) -> dict[str, Any]:
-        """What `trigger.armed` and a status tell beside workflow, node and kind; `next` is in epoch seconds."""
+        """What `trigger.armed` and a status tell beside workflow, node and kind; `next` is RFC 3339."""
         return {}
 
     def run_ended(self, ended: Ended, live: Live) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Literal, Protocol
 
 from agentd.ports.schedule import Rule
@@ -55,6 +55,21 @@ class At:
 
     def after(self, instant: float) -> float | None:
         return self.instant if self.instant > instant else None
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """A time of day in a zone, once each local day: one that does not exist that day comes as much later as the clocks
+    were put forward, of one that exists twice the first counts."""
+
+    time: time
+    zone: tzinfo
+
+    def after(self, instant: float) -> float:
+        day = datetime.fromtimestamp(instant, self.zone).date() - timedelta(days=1)
+        while (tick := datetime.combine(day, self.time, self.zone).timestamp()) <= instant:
+            day += timedelta(days=1)
+        return tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +158,9 @@ def key(tick: float) -> str:
 
 
 def iso(instant: float) -> str:
-    """RFC 3339 in UTC."""
-    return datetime.fromtimestamp(instant, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """RFC 3339 in UTC, with milliseconds where there are any."""
+    when = datetime.fromtimestamp(round(instant, 3), UTC)
+    return when.isoformat(timespec="milliseconds" if when.microsecond else "seconds").replace("+00:00", "Z")
 
 
 def instant(text: str, zone: tzinfo) -> float:

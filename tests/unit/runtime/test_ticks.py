@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.runtime.starts.ticks import MOST, PATIENCE, At, CatchUp, Every, Spread, instant, iso, judge
+from agentd.runtime.starts.ticks import MOST, PATIENCE, At, CatchUp, Daily, Every, Spread, instant, iso, judge
 
 PLAIN = Spread()
 periods = st.floats(min_value=0.01, max_value=1e6)
@@ -95,6 +96,32 @@ def test_jitter_differs_between_nodes() -> None:
 
 
 def test_an_instant_without_an_offset_is_meant_in_its_zone() -> None:
-    assert iso(instant("2026-07-01T10:00:00", ZoneInfo("Europe/Berlin"))) == "2026-07-01T08:00:00.000Z"
-    assert iso(instant("2026-07-01T10:00:00+09:00", UTC)) == "2026-07-01T01:00:00.000Z"
+    assert iso(instant("2026-07-01T10:00:00", ZoneInfo("Europe/Berlin"))) == "2026-07-01T08:00:00Z"
+    assert iso(instant("2026-07-01T10:00:00+09:00", UTC)) == "2026-07-01T01:00:00Z"
     assert instant("2026-07-01T10:00:00Z", UTC) == datetime(2026, 7, 1, 10, tzinfo=UTC).timestamp()
+
+
+@given(
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"]),
+    of_day=st.times().map(lambda t: t.replace(second=0, microsecond=0)),
+    start=st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2035, 1, 1)),
+)
+def test_a_time_of_day_comes_once_each_local_day(zone: str, of_day: time, start: datetime) -> None:
+    ticks, at = Daily(of_day, ZoneInfo(zone)), start.replace(tzinfo=UTC).timestamp()
+    seen = []
+    for _ in range(400):
+        at = ticks.after(at)
+        seen.append(datetime.fromtimestamp(at, ZoneInfo(zone)))
+    days = [when.date() for when in seen]
+    if zone != "Pacific/Apia":  # which skipped a whole day once
+        assert all(b - a == timedelta(days=1) for a, b in pairwise(days))
+    assert len(set(days)) == len(days)
+
+
+def test_a_time_of_day_on_the_two_odd_days() -> None:
+    ticks = Daily(time(2, 30), ZoneInfo("Europe/Berlin"))
+    spring = instant("2027-03-27T12:00:00Z", UTC)
+    assert iso(ticks.after(spring)) == "2027-03-28T01:30:00Z"  # 03:30 by the new time
+    autumn = instant("2027-10-30T12:00:00Z", UTC)
+    assert iso(ticks.after(autumn)) == "2027-10-31T00:30:00Z"  # the first of two
+    assert iso(ticks.after(instant("2027-10-31T00:30:00Z", UTC))) == "2027-11-01T01:30:00Z"
