@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Done, Failed, Outcome
 from agentd.errors import AgentdError, BudgetExceeded, DeadlineExceeded, IntelligenceUnavailable, TaskRefused
-from agentd.journal.journal import Journal
+from agentd.journal.journal import Journal, Record
 from agentd.runtime.servers import Servers
 from agentd.runtime.turns import TurnHooks, TurnResult, Turns
 from agentd.runtime.work import Task, build, model_endpoints
+from agentd.turn.servers import ELICIT
 
 if TYPE_CHECKING:
     from agentd.config.document import Document
@@ -98,22 +99,20 @@ class Agents:
     async def perform(self, call: Call, task: Task) -> TurnResult:
         """Run one turn of `task`; what it says is durable before each of its effects."""
         prefix = f"{call.run_id}/{task.step}/"
-        said = await self._said(call, prefix)
+        transcript = _Transcript(self._journal if self._durable else None, prefix, await self._said(call, prefix))
         wait = _WAIT_FIRST
         while True:
-            transcript = _Transcript(self._journal if self._durable else None, prefix, said)
-            work = self._frame(task, said)
+            work = self._frame(task, list(transcript.said))
             hooks = TurnHooks(
                 permit=transcript.permit, message=transcript.hear, catalogue=self._servers.judge,
                 tool=partial(self._serve, call, task, transcript), auth=self._auth,
             )  # fmt: skip
             result = await self._turns.run(work, hooks)
-            said = transcript.said
             if result.status == "cancelled":
                 # Told to stop by a drain: the step stays as its record says, and goes on in the next life.
                 raise asyncio.CancelledError
             if not (self._patient and _may_come_back(result)):
-                transcript.forget()
+                call.also += transcript.removal()
                 return result
             call.log("budget.wait", level="warn", ctx=call.step_id, until_ms=int(wait * 1000), reason="intelligence")
             async with call.waiting():
@@ -125,6 +124,8 @@ class Agents:
     ) -> tuple[Any, bool]:
         """Serve an internal tool, once what led to the call is durable. The grant counts, whatever was shown."""
         internal = self._internal()
+        if name == ELICIT:
+            return await internal.elicit(str(args["server"]), args["params"], call), False
         if not internal.has(name) or not internal.allowed(name, self._granted(task)):
             return f"the tool {name} is not granted", True
         await transcript.permit({})
@@ -134,8 +135,8 @@ class Agents:
         return self._document().agent.tools.internal if task.internal is None else task.internal
 
     async def _said(self, call: Call, prefix: str) -> list[dict[str, Any]]:
-        """What an earlier life of this very step has said already."""
-        if not (self._durable and call.effect.replay):
+        """What an attempt of this very step said that came to no end: with its process, or with an earlier life."""
+        if not self._durable or (call.attempt == 1 and not call.effect.replay):
             return []
         found = await self._journal.read_many("context", prefix)
         return [found[id] for id in sorted(found)]
@@ -159,6 +160,7 @@ class Agents:
         frame["transcript"] = said
         if granted := self._granted(task):
             frame["internals"] = self._internal().offered(granted)
+        frame["elicit"] = self._internal().reachable
         return frame
 
     async def _converse(self, call: Call, task: Task, key: str) -> TurnResult:
@@ -198,30 +200,42 @@ _MAY_HELP = frozenset({"failed", "intelligence", "child", "mcp"})
 
 
 class _Transcript:
-    """What a turn says, kept so that a replay goes on from it. Durable before each tool call."""
+    """What a turn says, kept so that a later attempt goes on from it. Durable before each tool call, and each answer
+    of a tool soon after it came.
+    """
 
     def __init__(self, journal: Journal | None, prefix: str, said: list[dict[str, Any]]) -> None:
         self._journal, self._prefix = journal, prefix
         self.said = list(said)
         self._kept = len(said)
+        self._durable: asyncio.Future[None] | None = None
 
     def hear(self, frame: Mapping[str, Any]) -> None:
         """One more message of the turn."""
         self.said.append(dict(frame["message"]))
+        if frame["message"]["role"] == "tool":
+            self._keep()
 
     async def permit(self, frame: Mapping[str, Any]) -> str | None:
         """Leave for one tool call, given once what led to it is durable."""
+        self._keep()
+        if self._durable is not None:
+            await asyncio.shield(self._durable)
+        return None
+
+    def _keep(self) -> None:
         if self._journal is not None and self._kept < len(self.said):
             new = list(enumerate(self.said))[self._kept :]
             self._kept = len(self.said)
-            await self._journal.write([("context", f"{self._prefix}{i:06d}", message) for i, message in new])
-        return None
+            self._durable = self._journal.write([("context", self._id(i), message) for i, message in new])
+            self._durable.add_done_callback(asyncio.Future.exception)  # it is the next call that is refused
 
-    def forget(self) -> None:
-        """The turn is over; its step's record says what came of it."""
-        if self._journal is not None and self._kept:
-            gone = [("context", f"{self._prefix}{i:06d}", None) for i in range(self._kept)]
-            self._journal.write(gone, lambda error: None)
+    def _id(self, i: int) -> str:
+        return f"{self._prefix}{i:06d}"
+
+    def removal(self) -> list[Record]:
+        """The turn is over: what goes in the commit of its step's record, which says what came of it."""
+        return [("context", self._id(i), None) for i in range(self._kept)] if self._journal is not None else []
 
 
 def _span(log: Telemetry) -> str | None:

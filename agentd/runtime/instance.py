@@ -265,6 +265,7 @@ class Instance:
         self.retention = Retention(self)
         declared = {name: Keep(s.retention.max_events, s.retention.max_age) for name, s in document.streams.items()}
         self.streams = Streams(self.journal, declared, clock)
+        self.waits.gates.restore(restored.of("gate"), restored.unfinished)
         self._assembled = True
 
     def _watch(self) -> None:
@@ -275,11 +276,12 @@ class Instance:
             self.background(self.gauge.watch())
             self.background(self.retention.keep())
 
-    def background(self, work: Any) -> None:
+    def background(self, work: Any) -> asyncio.Task[Any]:
         """Run `work` until it ends or the instance does."""
-        task = asyncio.get_running_loop().create_task(work)
+        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     # --- work ----------------------------------------------------------------------------------------------------
 

@@ -52,6 +52,11 @@ class Operations:
             self._control = Control(Path(path), instance.loaded.environ, self.operate, instance.log)
             await self._control.open()
 
+    @property
+    def reachable(self) -> bool:
+        """Whether an operator can reach this instance."""
+        return self._control is not None
+
     async def close(self) -> None:
         """Tell those who still wait for a run that it goes on in a later life, and hang up."""
         for futures in self._awaited.values():

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Done, Failed, Wait
 from agentd.journal.journal import Record
+from agentd.runtime import polls
 from agentd.runtime.gates import Gates
 from agentd.runtime.joins import Joins, end_of
 from agentd.runtime.outcome import Ended
+from agentd.runtime.polls import Polls
 
 if TYPE_CHECKING:
     from agentd.runtime.instance import Instance
@@ -34,7 +36,7 @@ class Waits:
         self._signals: dict[str, list[_Waiter]] = defaultdict(list)
         self._runs: dict[str, list[_Waiter]] = defaultdict(list)
         self._mailbox: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-        self.joins, self.gates = Joins(instance), Gates(instance)
+        self.joins, self.gates, self.polls = Joins(instance), Gates(instance), Polls(instance)
 
     # --- waits come and go ---------------------------------------------------------------------------------------
 
@@ -50,7 +52,9 @@ class Waits:
         elif (rest := self._elsewhere(on)) is not None:
             rest.arm(live, wait)
 
-    def _elsewhere(self, on: Mapping[str, Any]) -> Joins | Gates | None:
+    def _elsewhere(self, on: Mapping[str, Any]) -> Joins | Gates | Polls | None:
+        if on.get("on") in polls.KINDS:
+            return self.polls
         return self.joins if "join" in on else self.gates if "gate" in on else None
 
     def disarm(self, live: Live, wait: Wait) -> None:
@@ -103,6 +107,7 @@ class Waits:
         for waiter in list(self._runs.get(ended.run, ())):
             self._wake(waiter, {"run": ended.run, "status": ended.status, "output": ended.output}, ended)
         self.joins.run_ended(ended.run)
+        self.gates.run_ended(ended.run)
         for id in self._mailbox.pop(ended.run, {}):
             self._instance.journal.forget("inbox", id, lambda error: None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentd.errors import ServerUnavailable
 from agentd.mcp.catalogue import Catalogue
 from agentd.mcp.meta import call_meta
-from agentd.mcp.records import Connected, Failed, ServerSpec, Tool
+from agentd.mcp.records import Connected, Elicit, Failed, ServerSpec, Tool
 from agentd.ports.model import ToolSchema
 from agentd.turn.auth import Asked
 from agentd.turn.offers import Observation, Offer, Servers
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from agentd.mcp.connections import Connections
     from agentd.turn.channel import Channel
     from agentd.turn.work import Work
+
+ELICIT = "elicit"
+"""The internal tool that no model sees: a server asks."""
 
 
 async def open_servers(work: Work, channel: Channel) -> Servers:
@@ -38,7 +41,12 @@ async def open_servers(work: Work, channel: Channel) -> Servers:
     specs = [_spec(s, known, channel) for s in frame["servers"]]
     env = frame.get("env") or {}
     connections = Connections(
-        specs, log=channel.log, tls_ca=frame.get("tls_ca"), proxy=lambda url: net.proxy_for(url, env), known=known
+        specs,
+        log=channel.log,
+        tls_ca=frame.get("tls_ca"),
+        elicit=_elicit(channel) if frame.get("elicit") else None,
+        proxy=lambda url: net.proxy_for(url, env),
+        known=known,
     )
     if frame.get("catalogue") is not None:
         return McpServers(work, specs, connections, known)
@@ -53,6 +61,16 @@ async def open_servers(work: Work, channel: Channel) -> Servers:
         raise ServerUnavailable(why or "an MCP server that is required cannot be reached")
     connected = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Connected)}
     return McpServers(work, specs, connections, connected)
+
+
+def _elicit(channel: Channel) -> Elicit:
+    """A server's question becomes the supervisor's, which asks a person; where nobody answers, it is declined."""
+
+    async def elicit(server: str, params: dict[str, Any]) -> dict[str, Any]:
+        answer, refused = await channel.tool(ELICIT, {"server": server, "params": params}, key="")
+        return {"action": "decline"} if refused or not isinstance(answer, dict) else answer
+
+    return elicit
 
 
 class NoServers:

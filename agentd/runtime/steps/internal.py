@@ -7,10 +7,13 @@ given to a model.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from agentd.engine.schemas import malformed
 from agentd.errors import AgentdError
 from agentd.journal import artifacts
 from agentd.runtime.steps.workflow import MAX_DEPTH
@@ -60,10 +63,19 @@ class Internal:
                 {"name": _TEXT, "run": _TEXT, "payload": {}}, ["name"],
             ),
             "workflow.status": (self._status, "How a run stands.", {"run": _TEXT}, ["run"]),
+            "ask_human": (
+                self._ask, "Ask a person and wait for the answer. Give a JSON Schema for an answer of a certain form.",
+                {"question": _TEXT, "schema": {"type": "object"}, "to": _TEXT}, ["question"],
+            ),
             "resource.read": (
                 self._resource, "Read a resource of an MCP server.", {"server": _TEXT, "uri": _TEXT}, ["server", "uri"]
             ),
         }  # fmt: skip
+
+    @property
+    def reachable(self) -> bool:
+        """Whether a person can be asked."""
+        return self._instance.operations.reachable
 
     def has(self, name: str) -> bool:
         """Whether there is a tool of this name."""
@@ -89,6 +101,8 @@ class Internal:
         there = {"memory", "artifact"} if instance.store_spec.durable else set()
         if self._startable():
             there.add("workflow")
+        if self.reachable:
+            there.add("ask_human")
         if instance.servers.with_resources():
             there.add("resource")
         return there
@@ -200,6 +214,24 @@ class Internal:
 
     async def _status(self, args: Mapping[str, Any], call: Call, key: str) -> Any:
         return await self._instance.operations.status(args["run"])
+
+    async def _ask(self, args: Mapping[str, Any], call: Call, key: str) -> Any:
+        schema = args.get("schema")
+        if schema is not None and (problem := malformed(schema)):
+            raise ToolRefused(f"schema is {problem}")
+        return await self._instance.waits.gates.ask(call, key, args["question"], schema, args.get("to"))
+
+    async def elicit(self, server: str, params: Mapping[str, Any], call: Call) -> dict[str, Any]:
+        """A question of an MCP server, in the words of the protocol: ``{action, content?}``.
+
+        The same question of the same step is one gate: it is answered again when a replayed call asks it again.
+        """
+        question, schema = str(params.get("message") or "?"), params.get("requestedSchema")
+        words = json.dumps([call.key, server, question, schema], sort_keys=True)
+        key = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
+        nullable = None if not isinstance(schema, dict) or malformed(schema) else {"anyOf": [schema, {"type": "null"}]}
+        answer = await self._instance.waits.gates.ask(call, key, f"{server} asks: {question}", nullable)
+        return {"action": "decline"} if answer is None else {"action": "accept", "content": answer}
 
     async def _resource(self, args: Mapping[str, Any], call: Call, key: str) -> Any:
         from agentd.runtime.steps.mcp import content_of

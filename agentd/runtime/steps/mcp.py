@@ -118,7 +118,11 @@ class McpSteps:
 
     def _meta(self, call: Call, idempotency: bool | str) -> dict[str, Any]:
         key = idempotency if isinstance(idempotency, str) else call.key
-        meta = call_meta(run_id=call.run_id, instance=self._instance.name, key=key, attempt=call.attempt)
+        trace = call.log.trace
+        meta = call_meta(
+            run_id=call.run_id, instance=self._instance.name, key=key, attempt=call.attempt,
+            traceparent=None if trace is None else trace.traceparent,
+        )  # fmt: skip
         if idempotency is False:
             del meta["agent/idempotency_key"]
         return meta

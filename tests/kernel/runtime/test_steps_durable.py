@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from agentd.errors import UsageError
 from agentd.runtime.instance import Instance
 from agentd.testing.instance import live
+from agentd.testing.mcp_server import McpServer
 
 Document = dict[str, Any]
 
@@ -185,6 +187,28 @@ class TestHuman:
     def test_nobody_answers_in_time(self, tmp_path: Path) -> None:
         lived = live(job({"s": {**ASK, "timeout": "30ms"}}, None), tmp_path)
         assert lived.code != 0 and lived.named("human.timeout") and lived.ended("s")["status"] == "timeout"
+
+
+class TestWaits:
+    def test_a_condition_comes_true(self, tmp_path: Path) -> None:
+        steps: Document = {
+            "start": {"kind": "once"},
+            "w": {"kind": "wait", "on": "condition", "condition": "steps.nap.status == 'done'", "interval": "10ms",
+                  "depends_on": ["start"]},
+            "nap": {"kind": "sleep", "duration": "50ms", "depends_on": ["start"]},
+            "set": {"kind": "memory.set", "key": "go", "value": True, "depends_on": ["nap"]},
+            "finish": {"kind": "finish", "depends_on": ["w", "set"], "output": "{{steps.w.output.condition}}"},
+        }  # fmt: skip
+        assert live({"workflows": [{"name": "w", "steps": steps}]}, tmp_path).output is True
+
+    @pytest.mark.parametrize("more", [{}, {"filter": "content.n >= 3"}])
+    def test_a_resource_changes_or_is_as_wanted(self, tmp_path: Path, more: Document) -> None:
+        reads = iter(range(1, 1000))
+        with McpServer(resources={"box://n": lambda: json.dumps({"n": next(reads)})}) as server:
+            step = {"kind": "wait", "on": "resource", "server": "box", "uri": "box://n", "interval": "5ms", **more}
+            mcp = {"servers": [{"name": "box", "endpoint": server.url}]}
+            lived = live(job({"s": step}, "{{steps.s.output.content.n}}", mcp=mcp), tmp_path)
+        assert lived.output == (3 if more else 2)
 
 
 async def until(what: Any) -> None:

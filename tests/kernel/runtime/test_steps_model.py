@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pytest
 import yaml
+from pydantic import BaseModel
 
+from agentd.runtime.instance import Instance
+from agentd.testing.http_site import Site
 from agentd.testing.instance import Lived, live
 from agentd.testing.mcp_server import McpServer
 
 Document = dict[str, Any]
 
 
-def ask(tmp_path: Path, step: Document, rounds: list[Document], **more: Any) -> Lived:
+def ask(tmp_path: Path, step: Document, rounds: list[Document], *, during: Any = None, **more: Any) -> Lived:
     """A job of one step, with a model that says `rounds`."""
     script = tmp_path / "mock.yaml"
     script.write_text(yaml.safe_dump({"rounds": rounds}))
     steps = {
-        "once": {"kind": "once", "policy": "always"},
+        "once": {"kind": "once", "policy": "always" if during is None else "ensure"},
         "s": {"depends_on": ["once"], **step},
         "finish": {"kind": "finish", "depends_on": ["s"], "output": "{{steps.s.output}}"},
     }
@@ -29,7 +35,7 @@ def ask(tmp_path: Path, step: Document, rounds: list[Document], **more: Any) -> 
         "intelligence": {"endpoints": [f"mock:{script}"], **more.pop("intelligence", {})},
         **more,
     }
-    return live(document, tmp_path, children=True)
+    return live(document, tmp_path, children=True, during=during)
 
 
 def says(value: Any, **more: Any) -> Document:
@@ -145,3 +151,97 @@ class TestCredentials:
         sent = {r.params["name"]: r.headers["authorization"] for r in server.requests if r.method == "tools/call"}
         assert sent == {"rotate": "Bearer first", "look": "Bearer second"}
         assert "second" not in json.dumps(lived.events)
+
+    def test_the_model_is_called_with_the_credential_of_its_scheme(self, tmp_path: Path) -> None:
+        (tmp_path / "token").write_text("m0del-token")
+        reply = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+        with Site() as site:
+            site.answers["/v1/chat/completions"] = [(200, {}, json.dumps(reply).encode())]
+            model = {"endpoints": [f"{site.url}/v1"], "auth": {"kind": "static", "token": "{{secret-file:token}}"}}
+            lived = ask(tmp_path, {"kind": "think", "prompt": "x"}, [says("unused")], intelligence=model)
+        assert lived.output == "hi" and site.requests[0][2]["authorization"] == "Bearer m0del-token"
+
+
+DAEMON: Document = {"store": {"kind": "file"}, "lifecycle": {"run_until": "drained"}}
+
+
+def answering(value: Any, seen: list[Any]) -> Callable[[Instance], Awaitable[None]]:
+    """Answer the first question with `value`, and wait for the end of its run."""
+
+    async def answer(instance: Instance) -> None:
+        async with asyncio.timeout(10):
+            while not (gates := await instance.operations.operate("gates", {})):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            seen.extend(gates)
+            await instance.operations.operate("answer", {"task": gates[0]["task"], "value": value})
+            await instance.operations.end(gates[0]["run"])
+
+    return answer
+
+
+class _Size(BaseModel):
+    size: int
+
+
+def _asking(server: Any) -> None:
+    """A tool whose server asks a person for what it needs."""
+    from mcp.server.mcpserver.resolve import Elicit, Resolve
+
+    def ask() -> Any:
+        return Elicit("which size?", _Size)
+
+    ask.__annotations__["return"] = Elicit[_Size]
+
+    def order(size: Any) -> str:
+        return f"ordered {size.size}"
+
+    order.__annotations__ |= {"size": Annotated[_Size, Resolve(ask)], "return": str}
+    server.add_tool(order, name="order")
+
+
+class TestPeople:
+    def test_a_turn_asks_a_person(self, tmp_path: Path) -> None:
+        rounds: list[Document] = [
+            {"calls": [{"name": "ask_human", "arguments": {"question": "sure?", "schema": {"type": "boolean"}}}]},
+            says("went on", contains="\ntrue\n"),
+        ]
+        seen: list[Any] = []
+        lived = ask(tmp_path, {"kind": "agent", "instruction": "go"}, rounds, during=answering(True, seen), **DAEMON)
+        assert seen[0]["question"] == "sure?" and lived.named("human.answered")
+        assert lived.named("run.done")[0]["status"] == "completed" and lived.ended("s")["status"] == "done"
+
+    def test_an_answer_outlives_the_process_that_asked(self, tmp_path: Path) -> None:
+        rounds: list[Document] = [
+            {"calls": [{"name": "ask_human", "arguments": {"question": "sure?"}}]},
+            says("went on", contains="yes"),
+        ]
+        step = {"kind": "agent", "instruction": "go"}
+
+        async def leave(instance: Instance) -> None:
+            async with asyncio.timeout(10):
+                while not await instance.operations.operate("gates", {}):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+        hasty = {**DAEMON, "lifecycle": {**DAEMON["lifecycle"], "drain_timeout": 3}}
+        ask(tmp_path, step, rounds, during=leave, **hasty)
+        seen: list[Any] = []
+        lived = ask(tmp_path, step, rounds, during=answering("yes", seen), **DAEMON)
+        assert len(seen) == 1 and lived.named("run.done")[0]["status"] == "completed"
+        assert not lived.named("human.ask")
+
+    @pytest.mark.parametrize("family", ["session", "stateless"])
+    def test_a_server_asks_a_person(self, tmp_path: Path, family: Any) -> None:
+        seen: list[Any] = []
+        with McpServer(family=family, setup=_asking) as server:
+            rounds: list[Document] = [{"calls": [{"name": "box.order"}]}, says("ordered", contains="42")]
+            lived = ask(
+                tmp_path, {"kind": "agent", "instruction": "go"}, rounds, during=answering({"size": 42}, seen),
+                mcp={"servers": [{"name": "box", "endpoint": server.url}]}, **DAEMON,
+            )  # fmt: skip
+        assert "which size?" in seen[0]["question"]
+        assert lived.named("run.done")[0]["status"] == "completed"
+
+    def test_where_nobody_can_be_asked_the_tool_is_not_there(self, tmp_path: Path) -> None:
+        rounds: list[Document] = [{"calls": [{"name": "ask_human", "arguments": {"question": "?"}}]}, says("{{last}}")]
+        lived = ask(tmp_path, {"kind": "agent", "instruction": "go"}, rounds)
+        assert "there is no tool ask_human" in lived.printed

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 
+from agentd.testing.http_site import Site
 from agentd.testing.instance import Lived, live
 from agentd.testing.mcp_server import McpServer
 
@@ -33,48 +32,10 @@ def servers(server: McpServer, **more: Any) -> Document:
     return {"servers": [{"name": "box", "endpoint": server.url, **more}]}
 
 
-class Site(ThreadingHTTPServer):
-    """Answers what `answers` says for a path: ``(status, headers, body)``; remembers each request."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: dict[str, list[tuple[int, dict[str, str], bytes]]] = {}
-        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def _serve(self) -> None:
-        site: Any = self.server
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        site.requests.append((self.command, self.path, headers, body))
-        script = site.answers.get(self.path.partition("?")[0]) or [(200, {}, b"")]
-        status, more, content = script.pop(0) if len(script) > 1 else script[0]
-        self.send_response(status)
-        for name, value in {"content-length": str(len(content)), **more}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = do_PUT = do_DELETE = _serve
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def failed(lived: Lived, step: str = "s") -> dict[str, Any]:
