@@ -248,9 +248,9 @@ class Journal:
         return len(ids)
 
     async def remove_run(self, run: str) -> None:
-        """Remove a finished run with its steps, timers and artifacts (retention)."""
+        """Remove a finished run with its steps, timers, artifacts and transcripts (retention)."""
         doomed: list[Record] = [("run", run, None)]
-        for kind in ("step", "timer", "artifact"):
+        for kind in ("step", "timer", "artifact", "context"):
             doomed += [(kind, id, None) for id in await self.ids(kind, f"{run}/")]
         await self.write(doomed)
 

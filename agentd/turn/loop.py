@@ -15,7 +15,7 @@ from agentd.turn.model import Model
 from agentd.turn.rules import Outcome, failed, failure, judge
 from agentd.turn.stop import Stop, Stopped
 from agentd.turn.tools import Toolbox
-from agentd.turn.transcript import to_data, unanswered
+from agentd.turn.transcript import in_order, to_data, unanswered
 from agentd.turn.usage import charge
 from agentd.turn.work import Work
 
@@ -70,7 +70,10 @@ class Loop:
         left = unanswered(said)
         self._recall(left)
         if left or self._tools.finished is not None:
-            return await self._perform(left)
+            outcome = await self._perform(left)
+            self._messages = in_order(self._messages)
+            return outcome
+        self._messages = in_order(self._messages)
         last = said[-1]
         # A final answer whose result was lost; what carries more than text may be half of a paused one.
         if last.role == "assistant" and last.text and not last.calls and last.raw is None:
@@ -159,8 +162,7 @@ class Loop:
         self._channel.usage(usage.tokens_in, usage.tokens_out, reported=usage.reported)
 
     async def _perform(self, calls: Sequence[ToolCall], reason: str = "") -> Outcome | None:
-        for message in await self._tools.perform(calls, reason=reason):
-            self._add(message)
+        self._messages += await self._tools.perform(calls, reason=reason)
         if self._tools.finished is not None:
             return self._tools.finished
         if self._tools.looped is not None:

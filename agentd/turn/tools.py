@@ -19,6 +19,7 @@ from agentd.turn.channel import Channel
 from agentd.turn.offers import Observation, Offer, Servers
 from agentd.turn.rules import Outcome, missing
 from agentd.turn.stop import Stop, Stopped
+from agentd.turn.transcript import to_data
 from agentd.turn.work import Grants, Work
 
 _LISTED = 40
@@ -124,7 +125,11 @@ class Toolbox:
                 self._finish(call.arguments)
 
     async def perform(self, calls: Sequence[ToolCall], *, reason: str = "") -> list[Message]:
-        """The answers to `calls`, in their order; `reason` is the provider's word for why its answer ended."""
+        """The answers to `calls`, in their order; `reason` is the provider's word for why its answer ended.
+
+        The supervisor hears of each as it comes, but not of calls given up because the turn is told to stop: an
+        attempt that follows makes those.
+        """
         planned = [self._plan(call, reason) for call in calls]
         if len(calls) > 1 and all(isinstance(p, _Planned) and p.route.parallel for p in planned):
             return list(await asyncio.gather(*(self._answer_to(c, p) for c, p in zip(calls, planned, strict=True))))
@@ -163,20 +168,25 @@ class Toolbox:
 
     async def _answer_to(self, call: ToolCall, planned: _Planned | str) -> Message:
         if isinstance(planned, str):
-            return _error(call, planned)
-        if self._over():
-            return _error(call, f"not called: {self._stop.reason or 'the deadline passed'}")
+            return self._heard(_error(call, planned))
+        if self._stop.reason is not None:
+            return _error(call, f"not called: {self._stop.reason}")
+        if self._late():
+            return self._heard(_error(call, "not called: the deadline passed"))
         try:
             seen = await self._serve(call, planned)
         except Stopped as e:
             return _error(call, f"given up before it answered: {e}")
         except DeadlineExceeded:
-            return _error(call, "given up before it answered: the deadline passed")
-        return Message(role="tool", text=seen.text, call_id=call.id, is_error=seen.is_error)
+            return self._heard(_error(call, "given up before it answered: the deadline passed"))
+        return self._heard(Message(role="tool", text=seen.text, call_id=call.id, is_error=seen.is_error))
 
-    def _over(self) -> bool:
-        late = self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
-        return self._stop.reason is not None or late
+    def _heard(self, answer: Message) -> Message:
+        self._channel.message(to_data(answer))
+        return answer
+
+    def _late(self) -> bool:
+        return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
 
     async def _serve(self, call: ToolCall, planned: _Planned) -> Observation:
         self.performed += 1

@@ -47,6 +47,23 @@ def unanswered(messages: Iterable[Message]) -> list[ToolCall]:
     return list(open_calls.values())
 
 
+def in_order(messages: Iterable[Message]) -> list[Message]:
+    """`messages` with the answers to the calls of one message in the order of these calls, as they came or not."""
+    ordered: list[Message] = []
+    answers: list[Message] = []
+    place: dict[str, int] = {}
+    for message in [*messages, None]:
+        if message is not None and message.role == "tool":
+            answers.append(message)
+            continue
+        ordered += sorted(answers, key=lambda answer: place.get(answer.call_id, 0))
+        answers = []
+        if message is not None:
+            ordered.append(message)
+            place = {call.id: i for i, call in enumerate(message.calls)}
+    return ordered
+
+
 def _call_to_data(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
     if call.problem is not None:

@@ -109,7 +109,7 @@ def test_reading_calls_run_side_by_side_and_answer_in_order(turn: Any, reply: An
         return Observation(text=args["path"])
 
     done = turn([reply("", ("fs_get", {"path": "a"}), ("fs_stat", {"path": "b"})), reply("DONE")], serve=serve)
-    told = [m["call_id"] for m in done.supervisor.messages() if m["role"] == "tool"]
+    told = [m.call_id for m in done.model.requests[1].messages if m.role == "tool"]
     assert told == ["c1_0", "c1_1"] and "\nb\n" in done.answers()["c1_1"]["text"]
 
 
@@ -276,7 +276,9 @@ class TestCancel:
 
         done = turn([reply("", ("fs_put", {"path": "a"}), ("fs_put", {"path": "b"}))], serve=serve, hold=hold)
         assert done.result["status"] == "cancelled" and len(done.servers.calls) == 1
-        assert "written" in done.answers()["c1_0"]["text"] and "not called: drain" in done.answers()["c1_1"]["text"]
+        # A later attempt is told what was answered, and makes the other call.
+        (told,) = (m for m in done.supervisor.messages() if m["role"] == "tool")
+        assert told["call_id"] == "c1_0" and "written" in told["text"]
 
     def test_now_gives_up_a_running_tool(self, turn: Any, reply: Any, never: Any) -> None:
         hold: list[Any] = []
@@ -286,7 +288,8 @@ class TestCancel:
             await never()
 
         done = turn([reply("", ("fs_put", {"path": "a"}))], serve=serve, hold=hold)
-        assert done.result["status"] == "cancelled" and "given up" in done.answers()["c1_0"]["text"]
+        assert done.result["status"] == "cancelled"
+        assert not [m for m in done.supervisor.messages() if m["role"] == "tool"]
 
     def test_while_leave_is_asked(self, turn: Any, reply: Any) -> None:
         hold: list[Any] = []

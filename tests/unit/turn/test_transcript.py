@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.ports.model import Message, ToolCall
-from agentd.turn.transcript import from_data, to_data, unanswered
+from agentd.turn.transcript import from_data, in_order, to_data, unanswered
 
 CALLS = st.builds(
     ToolCall,
@@ -44,3 +44,12 @@ def test_what_is_left_open() -> None:
     assert [c.id for c in unanswered([asked, *told])] == ["a", "c"]
     assert unanswered([asked, Message(role="assistant", text="done")]) == []
     assert unanswered([]) == []
+
+
+def test_answers_take_the_order_of_their_calls() -> None:
+    asked = Message(role="assistant", calls=tuple(ToolCall(id=id, name="t", arguments={}) for id in "abc"))
+    told = [Message(role="tool", text=id, call_id=id) for id in "cab"]
+    rest = [Message(role="assistant", text="so"), Message(role="user", text="and?")]
+    assert in_order([rest[1], asked, *told, *rest]) == [rest[1], asked, told[1], told[2], told[0], *rest]
+    assert in_order([asked, told[0]]) == [asked, told[0]]
+    assert in_order([]) == []
