@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,13 @@ def run(cwd: Path, *args: str, env: Mapping[str, str] | None = None, timeout: fl
 class Running:
     """A daemon (or a job that takes its time); its events are waited for, never slept for."""
 
-    def __init__(self, cwd: Path, *args: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, cwd: Path, *args: str, env: Mapping[str, str] | None = None, under: Sequence[str] = ()
+    ) -> None:
+        """`under` is a command that runs ours."""
         self.process = subprocess.Popen(
-            [*AGENTD, *args], cwd=cwd, env=environment(cwd, env), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, stdin=subprocess.DEVNULL,
+            [*under, *AGENTD, *args], cwd=cwd, env=environment(cwd, env), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.events: list[dict[str, Any]] = []
         self.odd: list[str] = []
