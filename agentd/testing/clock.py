@@ -42,6 +42,10 @@ class FakeClock:
             if not future.done():
                 future.set_result(None)
 
+    async def turn(self) -> None:
+        """Let the loop turn, for a moment of real time and none of ours."""
+        await asyncio.sleep(0.001)
+
     def set(self, by: float) -> None:
         """Set the wall clock by so many seconds; no time passes."""
         self._now += by

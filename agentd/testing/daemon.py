@@ -65,13 +65,13 @@ class Daemon:
     async def until(self, *events: str) -> None:
         """Return when one of `events` was logged."""
         while not any(map(self.named, events)):
-            await asyncio.sleep(0.001)
+            await self.clock.turn()
 
     async def rest(self) -> None:
         """Return when nothing moves any more but for the clock."""
         quiet, seen = 0, -1
         while quiet < 6:
-            await asyncio.sleep(0.001)
+            await self.clock.turn()
             await self.instance.journal.settled()
             await self.instance.journal.read("manifest", "instance")  # as slow as what others read now
             quiet = quiet + 1 if seen == len(self._lived.events) and not self.instance.admission.accepting else 0
