@@ -23,7 +23,8 @@ def main(invocation: Invocation, loaded: Loaded) -> int:
     spawner = _zygote(loaded)
     import asyncio
 
-    from agentd.runtime.instance import Instance, new_id
+    from agentd.runtime.ids import new_id
+    from agentd.runtime.instance import Instance
     from agentd.runtime.telemetry import open_telemetry
 
     assert loaded.document is not None
