@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,8 +94,6 @@ def check(document: Document, plugins: PluginSet) -> Iterator[Finding]:
 
 
 def _engine(definition: dict[str, Any], at: Where, plugins: PluginSet) -> Iterator[Finding]:
-    if importlib.util.find_spec("agentd.engine.definition") is None:
-        return
     from agentd.engine.definition import Kinds
     from agentd.engine.definition import check as check_definition
 
