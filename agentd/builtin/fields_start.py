@@ -36,7 +36,7 @@ class Schedule(Fields):
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, hide_input_in_errors=True)
     every: Duration | None = Field(None, gt=0, description="a period of elapsed time")
-    at: str | None = Field(None, description="one instant, RFC 3339")
+    at: str | None = Field(None, description="an instant (RFC 3339), or a time of day (HH:MM)")
     tz: str | None = Field(None, description="an IANA time zone instead of UTC")
     jitter: Duration | None = Field(None, description="spread by up to this much")
     catch_up: Literal["none", "one", "all"] = Field("none", description="what becomes of missed ticks")

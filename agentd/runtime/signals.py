@@ -81,7 +81,7 @@ class Signals:
         if signal["run"] is not None:
             found = instance.waits.post(id, signal)
             return Taken(id=id, woken=int(found), kept=not found)
-        woken = instance.waits.deliver(signal["name"], signal["payload"], signal["from"], None)
+        woken = instance.waits.deliver(signal["name"], signal["payload"], signal["from"])
         started = await instance.triggers.signal(signal["name"], signal["payload"], signal["from"], id)
         self._forget(id)
         return Taken(id=id, woken=woken, started=started)

@@ -37,7 +37,7 @@ class Door:
     def record(self, state: dict[str, Any]) -> Record:
         """The record that makes `state` the node's; to be committed with what it belongs to."""
         self.state = state
-        return ("start", self.id, state)
+        return ("start", self.id, {"kind": self.node.kind, "state": state})
 
     def skip(self, reason: str, *, level: str = "info") -> None:
         """Say that it fired, or would have, and that nothing came of it."""
@@ -114,13 +114,18 @@ class Triggers:
             if not plan.workflow.armed:
                 continue
             for node in plan.starts.values():
-                door = Door(self._instance, plan, node, self._states.get(f"{plan.name}/{node.id}"))
+                door = Door(self._instance, plan, node, self._state(plan, node))
                 start = self._armed[door.id] = start_class(node.kind)(door)
                 await start.arm()
                 if node.kind not in ("once", "manual"):
                     self._instance.log(
                         "trigger.armed", workflow=plan.name, node=node.id, kind=node.kind, **start.describe()
                     )
+
+    def _state(self, plan: Plan, node: StartNode) -> dict[str, Any] | None:
+        """What an earlier life left of `node`; a node that became one of another kind begins anew."""
+        kept = self._states.get(f"{plan.name}/{node.id}")
+        return kept["state"] if kept is not None and kept["kind"] == node.kind else None
 
     async def disarm(self) -> None:
         """Fire nothing any more."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentd.engine import decide
 from agentd.engine.decision import Done, Failed, Wait
 from agentd.journal.journal import Record
 from agentd.runtime import polls
@@ -69,24 +70,26 @@ class Waits:
 
     # --- signals -------------------------------------------------------------------------------------------------
 
-    def deliver(self, name: str, payload: Any, sender: str, run: str | None) -> int:
-        """Wake whoever waits for the signal `name`; how many there were."""
-        waiters = [w for w in self._signals.get(name, ()) if run is None or w[0] == run]
-        for waiter in waiters:
-            self._wake(waiter, _signal(name, payload, sender))
-        return len(waiters)
+    def deliver(self, name: str, payload: Any, sender: str) -> int:
+        """Wake whoever waits for the signal `name` and lets it through; how many there were."""
+        value = _signal(name, payload, sender)
+        return sum([self._hand(run, entry, value) for run, entry in list(self._signals.get(name, ()))])
 
     def post(self, id: str, state: dict[str, Any]) -> bool:
         """Give a durable signal to a wait of its run, with the removal of its record; else keep it. Whether it woke."""
         value = _signal(state["name"], state.get("payload"), state.get("from", ""))
-        live = self._instance.runs.live.get(state["run"])
         for run, entry in list(self._signals.get(state["name"], ())):
-            if live is None or run != live.id:
-                continue
-            if self._instance.runs.wake(live, entry, Done(value), [("inbox", id, None)]):
+            if run == state["run"] and self._hand(run, entry, value, [("inbox", id, None)]):
                 return True
         self.keep(id, state)
         return False
+
+    def _hand(self, run: str, entry: str, value: dict[str, Any], also: Sequence[Record] = ()) -> bool:
+        """Wake one wait for a signal unless its `filter` (over the payload) keeps it out; whether it woke."""
+        live = self._instance.runs.live.get(run)
+        if live is None or not decide.holds(live.state, entry, value["payload"]):
+            return False
+        return self._instance.runs.wake(live, entry, Done(value), also)
 
     def keep(self, id: str, state: dict[str, Any]) -> None:
         """A durable signal ``{name, payload, from, run}`` for a run that does not wait for it yet."""
@@ -94,7 +97,7 @@ class Waits:
 
     def _take_mail(self, live: Live, entry: str, name: str) -> None:
         for id, state in self._mailbox.get(live.id, {}).items():
-            if state["name"] == name:
+            if state["name"] == name and decide.holds(live.state, entry, state.get("payload")):
                 del self._mailbox[live.id][id]
                 value = _signal(name, state.get("payload"), state.get("from", ""))
                 self._soon(live.id, entry, Done(value), [("inbox", id, None)])

@@ -278,6 +278,30 @@ async def test_a_signal_wakes_who_waits(tmp_path: Path) -> None:
 
 
 @lives
+async def test_a_wait_lets_through_what_its_filter_does(tmp_path: Path) -> None:
+    steps = {**WAITING["steps"], "go": {**WAITING["steps"]["go"], "filter": "payload.n > 1"}}  # type: ignore[index]
+    async with Daemon({"workflows": [{"name": "choosy", "steps": steps}]}, tmp_path) as daemon:
+        operate = daemon.instance.operations.operate
+        await operate("run", {"workflow": "choosy", "id": "r1"})
+        await daemon.rest()
+        assert (await operate("signal", {"name": "go", "payload": {"n": 1}}))["woken"] == 0
+        assert (await operate("signal", {"name": "go", "payload": {"n": 1}, "run": "r1"}))["kept"]
+        assert (await operate("signal", {"name": "go", "payload": {"n": 2}, "run": "r1"}))["woken"] == 1
+        await daemon.rest()
+        assert outputs(daemon)[0]["payload"] == {"n": 2}
+        assert await daemon.instance.journal.ids("inbox") == []
+
+
+@lives
+async def test_a_start_node_that_became_another_kind_begins_anew(tmp_path: Path) -> None:
+    async with Daemon({"workflows": [workflow({"kind": "schedule", "every": "1h"})]}, tmp_path) as daemon:
+        pass
+    document = {"workflows": [workflow({"kind": "loop", "interval": "1h"})]}
+    async with Daemon(document, tmp_path, clock=daemon.clock) as daemon:
+        assert iterations(daemon) == [1]
+
+
+@lives
 async def test_a_signal_for_a_run_waits_for_it_across_a_restart(tmp_path: Path) -> None:
     steps = {
         "s": {"kind": "manual"},
