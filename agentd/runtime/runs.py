@@ -66,6 +66,7 @@ class Runs:
         self._on_end, self._on_wait, self._on_unwait = on_end, on_wait, on_unwait
         self._on_store_error = on_store_error
         self._caches = caches
+        self._leaving: set[asyncio.Task[None]] = set()
         self.stopped = False
         """Set by a drain: outcomes are still recorded, no new effect is performed."""
         self.finished = 0
@@ -310,6 +311,8 @@ class Runs:
     def _abandon(self, live: Live, entry: str) -> None:
         if (task := live.tasks.pop(entry, None)) is not None:
             task.cancel()
+            self._leaving.add(task)  # a turn has a child to see off
+            task.add_done_callback(self._leaving.discard)
         if (timer := live.timers.pop(entry, None)) is not None:
             timer.cancel()
         if (wait := live.waits.pop(entry, None)) is not None and wait.on and "body" not in wait.on:
@@ -330,8 +333,8 @@ class Runs:
 
     @property
     def in_flight(self) -> list[asyncio.Task[None]]:
-        """The tasks of asynchronous effects."""
-        return [task for live in self.live.values() for task in live.tasks.values()]
+        """The tasks of asynchronous effects, those that are being abandoned included."""
+        return [*self._leaving, *(task for live in self.live.values() for task in live.tasks.values())]
 
 
 _OUTCOMES = (Suspend, Done, Failed, TimedOut)
