@@ -134,9 +134,12 @@ class Meter:
         }
 
 
+_MARK = "measured "
+
+
 def emit(line: Line) -> None:
     """Print the line of a contestant, for :func:`contestant` to read."""
-    print(json.dumps(line), flush=True)
+    print(f"\n{_MARK}{json.dumps(line)}", flush=True)
 
 
 # --- contestants -----------------------------------------------------------------------------------------------------
@@ -170,25 +173,25 @@ def agentd() -> str:
     return str(Path(sys.executable).with_name("agentd"))
 
 
-def configure(store: Path, **sections: Any) -> Path:
+def configure(folder: Path, /, **sections: Any) -> Path:
     """A configuration file (YAML is a superset of JSON) with the state beside it, quiet, for a job."""
     document = {
         "config_version": "1", "agent": {"name": "bench"},
-        "store": {"kind": "file", "file": {"path": str(store / "state")}},
+        "store": {"kind": "file", "file": {"path": str(folder / "state")}},
         "lifecycle": {"run_until": "idle"}, "observability": {"log_level": "warn"}, **sections,
     }  # fmt: skip
-    file = store / "agentd.yaml"
+    file = folder / "agentd.yaml"
     file.write_text(json.dumps(document))
     return file
 
 
 def contestant(command: Sequence[str], environ: Mapping[str, str], timeout: float = 600) -> Line:
-    """Run a command; the last JSON object that it printed. Raises SystemExit with what it said if it failed."""
+    """Run a command; the line that it emitted. Raises SystemExit with what it said if it failed."""
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=timeout, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not lines:
         raise SystemExit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr[-2000:]}")
-    return dict(json.loads(lines[-1]))
+    return dict(json.loads(lines[-1].removeprefix(_MARK)))
 
 
 def peer(venvs: str | None, venv: str, script: str, *args: object, tmpfs: bool = False) -> Callable[[], Line] | None:

@@ -47,7 +47,7 @@ def _opened(gate: str) -> asyncio.Task[None]:
     """One watcher for all that wait at a gate."""
 
     async def watch() -> None:
-        while not Path(gate).exists():
+        while not Path(gate).exists():  # noqa: ASYNC110, ASYNC240 another process makes it
             await asyncio.sleep(0.005)
 
     return asyncio.ensure_future(watch())
@@ -93,7 +93,7 @@ async def burst(fields: Burst, sink: Any, clock: Any, log: Any) -> None:
     await asyncio.gather(*(sink.fire({"i": i}, key=str(i)) for i in range(fields.count)))
     if fields.meter:
         runs = sink._door.instance.runs  # no port tells a start node of ends: a benchmark may look inside
-        while runs.finished < fields.count:
+        while runs.finished < fields.count:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         _print(fields.count)
     await sink.save({"fired": fields.count})
