@@ -10,6 +10,9 @@ from urllib.parse import unquote_to_bytes
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]*", re.ASCII).fullmatch
 _ODD = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_DONE = re.compile(r"[A-Za-z0-9_%-]*", re.ASCII).fullmatch
+_COMMON = [(odd, f"%{ord(odd):02X}") for odd in "%/.[]#{}:@="]
+"""What ids of ours are made of; a few replacements are ten times quicker than a substitution per character."""
 
 
 def _escape(odd: re.Match[str]) -> str:
@@ -18,7 +21,13 @@ def _escape(odd: re.Match[str]) -> str:
 
 def encode(segment: str) -> str:
     """`segment` as one segment of a key."""
-    return segment if _PLAIN(segment) else _ODD.sub(_escape, segment)
+    if _PLAIN(segment):
+        return segment
+    quick = segment
+    for odd, escaped in _COMMON:
+        if odd in quick:
+            quick = quick.replace(odd, escaped)
+    return quick if _DONE(quick) else _ODD.sub(_escape, segment)
 
 
 def decode(segment: str) -> str:
