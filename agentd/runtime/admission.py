@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentd.errors import AgentdError, BudgetExceeded, StoreError
+from agentd.errors import AgentdError, BudgetExceeded, StoreError, UsageError
 from agentd.journal.journal import Journal, Record
 from agentd.ports.host import Clock
 from agentd.runtime.pressure import Level
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentd.engine.plan import Plan
     from agentd.telemetry.emitter import Telemetry
 
+_LONGEST_ID = 256
 _PRIORITIES = {"high": 0, "normal": 1, "low": 2}
 
 
@@ -140,8 +141,11 @@ class Admission:
     ) -> str:
         """Make an event durable; its id, which will be its run's. The same `key` twice is one event.
 
-        `also` is committed with it. Raises NotAccepted (draining, pressure, a store that fails): nothing was kept.
+        `also` is committed with it. Raises NotAccepted (draining, pressure, a store that fails): nothing was kept;
+        UsageError for an `id` that cannot be a run's.
         """
+        if id is not None and (not id or "/" in id or len(id) > _LONGEST_ID):
+            raise UsageError(f"{id!r} cannot be the id of a run: it has 1 to {_LONGEST_ID} characters and no slash")
         plan = self._plan(workflow)
         if plan is None:
             raise NotAccepted(f"there is no workflow {workflow}")

@@ -7,6 +7,7 @@ Answers come after what they say is durable. The command line asks through the c
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -73,11 +74,10 @@ class Operations:
         if operation is None:
             raise UsageError(f"there is no operation {op!r}{nearest(op, self._table)}")
         try:
-            return await operation(**args)
+            inspect.signature(operation).bind(**args)
         except TypeError as error:
-            if "argument" not in str(error):
-                raise
-            raise UsageError(f"{op}: {str(error).partition(') ')[2] or error}") from error
+            raise UsageError(f"{op}: {error}") from error
+        return await operation(**args)
 
     # --- runs ----------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Event(Start):
     async def arm(self) -> None:
         instance, state = self.door.instance, self.door.state
         if state is None:
-            await self.door.save({"since": instance.clock.now()})
+            self.door.note({"since": instance.clock.now()})
             return
         if self._on in ("workflow.finished", "workflow.failed"):
             for id, record in sorted(instance.finished_runs.items(), key=lambda item: item[1].get("ended", 0)):

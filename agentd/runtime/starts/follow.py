@@ -40,7 +40,7 @@ class Follower(Start):
             raise ConfigError(findings=[(place, f"there is no stream {self._name}: declare it in streams")])
         if self.door.state is None:
             last = self._streams.last(self._name)
-            await self.door.save({"cursor": last if self.begin == "new" else 0})
+            self.door.note({"cursor": last if self.begin == "new" else 0})
         self.cursor = int((self.door.state or {})["cursor"])
         await self.restore()
         self._deaf = self._streams.listen(self._name, lambda event: self.ring())

@@ -49,7 +49,7 @@ class Loop(Start):
         if state is None:
             state = {"series": new_id(), "iteration": 0, "run": None, "fired": 0.0, "due": instance.clock.now(),
                      "failures": 0, "over": False}  # fmt: skip
-            await self.door.save(state)
+            self.door.note(state)
         if state["over"]:
             return
         run = state["run"]

@@ -40,7 +40,7 @@ class Schedule(Start):
         state = door.state
         if state is None:
             state = {"anchor": now, "handled": 0 if isinstance(self._of(door.node.fields, now), At) else now}
-            await door.save(state)
+            door.note(state)
         self._ticks = self._of(door.node.fields, float(state["anchor"]))
         door.instance.timers.stepped.append(self._stepped)
         await self._look(present=False)
@@ -78,7 +78,7 @@ class Schedule(Start):
         if verdict.missed:
             door.skip(f"missed {verdict.missed} ticks up to {iso(verdict.handled)}")
             if not verdict.fire:
-                await door.save({**state, "handled": verdict.handled})
+                door.note({**state, "handled": verdict.handled})
         for tick in verdict.fire:
             try:
                 await door.fire({"tick": iso(tick)}, key=self._key(tick), state={**state, "handled": tick})

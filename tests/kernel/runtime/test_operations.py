@@ -134,6 +134,7 @@ def test_drain_lets_go_of_those_who_wait(tmp_path: Path) -> None:
     [
         ("run", {"workflow": "wrok"}, UsageError, "did you mean work"),
         ("run", {}, UsageError, "workflow"),
+        ("run", {"workflow": "work", "id": "a/b"}, UsageError, "no slash"),
         ("run", {"workflow": "work", "color": 1}, UsageError, "color"),
         ("statsu", {}, UsageError, "did you mean status"),
         ("status", {"run": "x"}, NoSuchRun, "x"),
