@@ -59,10 +59,11 @@ def live(
     cwd: Path,
     *,
     environ: Mapping[str, str] | None = None,
-    during: Callable[[Instance], Awaitable[None]] | None = None,
+    during: Callable[[Instance, Lived], Awaitable[None]] | None = None,
     children: bool = False,
 ) -> Lived:
-    """Live `document` to its end in `cwd`. `during` runs beside it once it is ready; then a daemon is told to leave.
+    """Live `document` to its end in `cwd`. `during` runs beside it once it is ready, with what was
+    logged so far; then a daemon is told to leave.
 
     `children`: turns may be run. Raises ConfigError for a document that is none.
     """
@@ -88,7 +89,7 @@ def live(
             await asyncio.sleep(0.01)
         try:
             if not life.done():
-                await during(instance)
+                await during(instance, lived)
         finally:
             instance.leave("test")
             code = await life

@@ -11,7 +11,7 @@ import pytest
 
 from agentd.errors import UsageError
 from agentd.runtime.instance import Instance
-from agentd.testing.instance import live
+from agentd.testing.instance import Lived, live
 from agentd.testing.mcp_server import McpServer
 
 Document = dict[str, Any]
@@ -90,7 +90,7 @@ class TestEmit:
         event = {"kind": "emit", "stream": "orders", "subject": "made", "payload": {"n": 1}, "key": "same"}
         found: list[Any] = []
 
-        async def look(instance: Instance) -> None:
+        async def look(instance: Instance, lived: Lived) -> None:
             await until(lambda: instance.runs.finished == 1)
             found.extend(await instance.streams.read("orders"))
 
@@ -166,14 +166,14 @@ class TestHuman:
     def test_a_question_is_answered_in_a_later_life(self, tmp_path: Path) -> None:
         document = job({"s": ASK}, "{{steps.s.output}}", lifecycle={"run_until": "drained"}, **FILE)
 
-        async def leave(instance: Instance) -> None:
+        async def leave(instance: Instance, lived: Lived) -> None:
             await until(lambda: bool(instance.waits.gates.asked()))
 
         first = live(document, tmp_path, during=leave)
         (asked,) = first.named("human.ask")
         ends: list[Any] = []
 
-        async def answer(instance: Instance) -> None:
+        async def answer(instance: Instance, lived: Lived) -> None:
             (gate,) = await instance.operations.operate("gates", {})
             assert gate["task"] == asked["task"] and gate["question"] == "how many?"
             with pytest.raises(UsageError, match="schema"):

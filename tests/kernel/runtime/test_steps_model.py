@@ -165,10 +165,10 @@ class TestCredentials:
 DAEMON: Document = {"store": {"kind": "file"}, "lifecycle": {"run_until": "drained"}}
 
 
-def answering(value: Any, seen: list[Any]) -> Callable[[Instance], Awaitable[None]]:
+def answering(value: Any, seen: list[Any]) -> Callable[[Instance, Lived], Awaitable[None]]:
     """Answer the first question with `value`, and wait for the end of its run."""
 
-    async def answer(instance: Instance) -> None:
+    async def answer(instance: Instance, lived: Lived) -> None:
         async with asyncio.timeout(10):
             while not (gates := await instance.operations.operate("gates", {})):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -217,7 +217,7 @@ class TestPeople:
         ]
         step = {"kind": "agent", "instruction": "go"}
 
-        async def leave(instance: Instance) -> None:
+        async def leave(instance: Instance, lived: Lived) -> None:
             async with asyncio.timeout(10):
                 while not await instance.operations.operate("gates", {}):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 
+from agentd.runtime.instance import Instance
 from agentd.testing.http_site import Site
 from agentd.testing.instance import Lived, live
 from agentd.testing.mcp_server import McpServer
@@ -172,3 +174,45 @@ class TestHttp:
         lived = live(chain({"first": step, "s": step}), tmp_path)
         assert lived.output["status"] == 302 and not lived.output["ok"]
         assert all("cookie" not in headers for _, _, headers, _ in site.requests) and len(site.requests) == 2
+
+
+def daemon(server: Document, **more: Any) -> Document:
+    steps = {
+        "go": {"kind": "manual"},
+        "s": {"kind": "mcp.tool", "server": "box", "tool": "echo", "args": {"text": "x"}, "depends_on": ["go"], **more},
+        "finish": {"kind": "finish", "depends_on": ["s"], "output": "{{steps.s.output}}"},
+    }
+    return {
+        "workflows": [{"name": "w", "steps": steps}],
+        "mcp": {"servers": [{"name": "box", **server}]},
+        "lifecycle": {"run_until": "drained"},
+        "store": {"kind": "file"},
+    }
+
+
+def echo(text: str) -> dict[str, str]:
+    return {"text": text}
+
+
+class TestDaemon:
+    def test_a_server_that_comes_later_is_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agentd.runtime.connections._RETRY_FIRST", 0.02)
+
+        async def during(instance: Instance, lived: Lived) -> None:
+            async with asyncio.timeout(20):
+                while not lived.named("mcp.connect.fail"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(server.start)
+                while not lived.named("mcp.connect"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                run = await instance.operations.operate("run", {"workflow": "w", "wait": True})
+                assert run["output"] == {"text": "x"}
+
+        with McpServer({"echo": echo}) as server:
+            server.stop()
+            lived = live(daemon({"endpoint": server.url}), tmp_path, during=during)
+        assert lived.code == 0 and len(lived.named("mcp.connect.fail")) == 1
+
+    def test_a_required_server_that_is_dead_ends_it(self, tmp_path: Path) -> None:
+        lived = live(daemon({"endpoint": "http://127.0.0.1:9/mcp", "required": True}), tmp_path)
+        assert lived.code == 6 and not lived.named("proc.ready")
