@@ -25,6 +25,8 @@ from agentd.ports.store import Delete, Put, Store, Write
 
 HEARTBEAT = 10.0
 """Seconds between two comparisons of the manifest's generation."""
+PROBE = 1.0
+"""The same while commits fail: the first that succeeds tells that the store works again."""
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class Journal:
         """`notify` is called on the loop at each change of :attr:`health`; readiness and admission follow it."""
         self.store = store
         self.generation = 0
-        self._settings, self._clock, self._log = settings, clock, log
+        self._settings, self._clock, self._log, self._notify = settings, clock, log, notify
         self._keys = Keys(settings.prefix, settings.instance)
         self._seq: dict[str, int] = {}
         self._unread: set[str] = set()  # keys of an earlier life whose sequence is not known
@@ -72,7 +74,7 @@ class Journal:
             log=log,
             timeout=settings.timeout,
             degrade=settings.on_error == "degrade",
-            notify=notify,
+            notify=self._changed,
         )
 
     @property
@@ -142,10 +144,16 @@ class Journal:
                 if state is not None:
                     keep(id, state)
 
+    def _changed(self, health: Health) -> None:
+        if health is Health.FAILING and self._beat:
+            self._beat.cancel()
+            self._beat = asyncio.ensure_future(self._heartbeat())
+        self._notify(health)
+
     async def _heartbeat(self) -> None:
         """Per-key conflicts do not fence fresh keys, so the manifest is compared and set now and then."""
         while True:
-            await self._clock.sleep(HEARTBEAT)
+            await self._clock.sleep(PROBE if self.health is Health.FAILING else HEARTBEAT)
             self.write([("manifest", "instance", self._manifest)], lambda error: None)
 
     @overload

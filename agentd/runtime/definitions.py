@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentd.engine.definition import Kinds, compile_plan
+from agentd.errors import ConfigError
 from agentd.journal.journal import Record
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Definitions:
         self.current: dict[str, Plan] = {}
         self._pinned: dict[str, Plan] = {}
         self._kept: set[str] = set()
+        self.unreadable: dict[str, ConfigError] = {}
+        """By hash why a pinned definition cannot be used now: the plugin of one of its kinds is not there, say."""
 
     def adopt(self, found: Iterable[Mapping[str, Any]]) -> None:
         """Make `found` the current definitions. Raises :class:`agentd.errors.ConfigError` with every finding."""
@@ -62,11 +65,18 @@ class Definitions:
         self._kept.add(plan.hash)
         return [("definition", plan.hash, {"name": plan.name, "document": plan.document})]
 
+    def doubt(self) -> None:
+        """A commit failed, perhaps with a pin in it: pin again with the runs that come."""
+        self._kept.clear()
+
     def restore(self, kept: Mapping[str, Mapping[str, Any]], needed: Iterable[str]) -> list[Record]:
         """Take back the definitions of an earlier life that live runs need; the removals of the others."""
         wanted = set(needed)
         for hash, state in kept.items():
             if hash in wanted and hash not in self._pinned:
-                self._pinned[hash] = compile_plan(state["document"], self._kinds)
+                try:
+                    self._pinned[hash] = compile_plan(state["document"], self._kinds)
+                except ConfigError as error:
+                    self.unreadable[hash] = error
         self._kept = {hash for hash in kept if hash in wanted}
         return [("definition", hash, None) for hash in kept if hash not in wanted]

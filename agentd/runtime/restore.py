@@ -34,12 +34,18 @@ async def restore(instance: Instance, restored: Restored) -> None:
         plan = instance.definitions.pinned(record["hash"])
         if plan is None:
             lost += 1
-            instance.log("restore.lost", level="error", run=id, workflow=record.get("workflow"),
-                         msg="the definition this run was started with is gone; the run is kept")  # fmt: skip
+            why = instance.definitions.unreadable.get(record["hash"])
+            instance.log("restore.lost", run=id, workflow=record.get("workflow"), err=why,
+                         msg="the definition this run was started with cannot be used; the run is kept")  # fmt: skip
             continue
         steps = await _whole(instance, restored.steps.get(id, {}))
         resumed.append(instance.runs.resume(run_of(instance.name, id, record), plan, record, steps.items()))
     instance.admission.restore(instance.signals.restore(restored))
+    for event in instance.admission.waiting_events:
+        if instance.definitions.plan(event.workflow) is None:
+            lost += 1
+            instance.log("restore.lost", run=event.id, workflow=event.workflow,
+                         msg="the workflow of this accepted event is not configured; the event is kept")  # fmt: skip
     if restored.fresh:
         more: dict[str, Any] = {}
         if restored.superseded is not None:
@@ -55,10 +61,13 @@ async def restore(instance: Instance, restored: Restored) -> None:
 
 async def recover(instance: Instance) -> None:
     """The store works again: runs whose records it refused go on from what is durable."""
+    instance.definitions.doubt()
     for live in [r for r in instance.runs.live.values() if r.broken]:
         instance.runs.forget(live.id)
         record = await instance.journal.read("run", live.id)
-        if record is None:
+        if record is None:  # it was its first commit that failed, so its event is still in the inbox
+            if (event := await instance.journal.read("inbox", live.id)) is not None:
+                instance.admission.restore({live.id: event})
             continue
         found = await instance.journal.read_many("step", f"{live.id}/")
         steps = await _whole(instance, {id.partition("/")[2]: state for id, state in found.items()})

@@ -20,6 +20,7 @@ from agentd.ports.nodes import StartSpec, StepSpec
 class Effect(Fields):
     value: Any = Field(None, description="returned as it came")
     takes: float = Field(0, description="seconds")
+    first: float = Field(0, description="more seconds in the first life")
     fails: int = Field(0, description="how many attempts fail")
 
 
@@ -38,14 +39,15 @@ def perform(call: Any) -> Any:
     _write("begin", *words)
     if call.attempt <= call.fields["fails"]:
         raise StepFailed("it fails, as it was asked to", retry=True)
-    if call.fields["takes"]:
-        return _slowly(call, words)
+    takes = call.fields["takes"] + (call.fields["first"] if os.environ["PROOF_LIFE"] == "0" else 0)
+    if takes:
+        return _slowly(call, words, takes)
     _write("end", *words)
     return call.fields["value"]
 
 
-async def _slowly(call: Any, words: tuple[str, ...]) -> Any:
-    await asyncio.sleep(call.fields["takes"])
+async def _slowly(call: Any, words: tuple[str, ...], takes: float) -> Any:
+    await asyncio.sleep(takes)
     _write("end", *words)
     return call.fields["value"]
 
