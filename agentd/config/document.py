@@ -131,7 +131,7 @@ class KeepLast(Section):
 
 
 class Retention(Section):
-    runs: KeepLast = option(KeepLast, "of run records")
+    runs: KeepLast = option(lambda: KeepLast(keep_last=1000), "of finished runs; the last 1000 unless set")
 
 
 class StoreSection(Section):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class Admission:
         max_runs: int,
         plan: Callable[[str], Plan | None],
         begin: Callable[[Event], None],
-        running: Callable[[str | None], int],
+        running: Callable[[], tuple[int, Counter[str]]],
         known: Callable[[str], bool],
         replace: Callable[[str], None],
         new_id: Callable[[], str],
@@ -196,26 +197,26 @@ class Admission:
             self._soon()
 
     def admit(self) -> None:
-        """Begin every event that the gates allow."""
+        """Begin every event that the gates allow; one look at all runs and one pass over the events."""
         if not self.open or self.paused:
             return
+        active, live = self._running()
         for event in self.waiting_events:
-            if self._running(None) >= self._max_runs:
+            if active >= self._max_runs:
                 return
             plan = self._plan(event.workflow)
             if plan is None:
                 continue  # its definition is gone for now: reported at boot, kept
             gate = plan.workflow.concurrency
-            if self._running(event.workflow) >= gate.max_runs:
-                if gate.on_overflow == "queue":
-                    continue
-                if gate.on_overflow == "drop":
-                    self._drop(event)
-                    continue
-                self._replace(event.workflow)
-                continue  # begun when the replaced run has ended
-            del self._waiting[event.id]
-            self._begin(event)
+            if live[event.workflow] < gate.max_runs:
+                del self._waiting[event.id]
+                active += 1
+                live[event.workflow] += 1
+                self._begin(event)
+            elif gate.on_overflow == "drop":
+                self._drop(event)
+            elif gate.on_overflow == "replace":
+                self._replace(event.workflow)  # begun when the replaced run has ended
 
     def _drop(self, event: Event) -> None:
         del self._waiting[event.id]

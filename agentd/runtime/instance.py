@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agentd import RUNTIME, __version__, net
@@ -20,9 +20,8 @@ from agentd.children.reaper import Reaper
 from agentd.children.spawner import Spawner
 from agentd.config import lifetime
 from agentd.engine.definition import Kinds
-from agentd.errors import EXIT_OK, AgentdError, ConfigError, StoreError
+from agentd.errors import EXIT_OK, AgentdError, StoreError
 from agentd.journal.delivery import Health
-from agentd.journal.journal import Journal, Settings
 from agentd.journal.memory import Memory
 from agentd.journal.restored import Restored
 from agentd.journal.streams import Keep, Streams
@@ -36,9 +35,11 @@ from agentd.runtime.credentials import Credentials
 from agentd.runtime.definitions import Definitions, documents
 from agentd.runtime.drain import descend, rungs
 from agentd.runtime.host import InstanceHost
+from agentd.runtime.idle import Idle
 from agentd.runtime.ids import new_id
 from agentd.runtime.instruction import read_instruction
 from agentd.runtime.live import Live
+from agentd.runtime.opening import open_store
 from agentd.runtime.operations import Operations
 from agentd.runtime.outcome import Ended
 from agentd.runtime.pressure import Gauge
@@ -56,11 +57,17 @@ from agentd.runtime.waits import Waits
 
 if TYPE_CHECKING:
     from agentd.config.load import Loaded
+    from agentd.journal.journal import Journal
+    from agentd.ports.store import StoreSpec
     from agentd.telemetry.emitter import Telemetry
 
 
 class Instance:
     """One agentd instance. Make it before any loop runs; :meth:`run` is its life."""
+
+    journal: Journal
+    store_spec: StoreSpec
+    store_options: Any
 
     def __init__(
         self, loaded: Loaded, log: Telemetry, spawner: Spawner | None, *, secrets: Secrets, flush: Callable[[], object],
@@ -84,8 +91,7 @@ class Instance:
         self.finished_runs: dict[str, dict[str, Any]] = {}
         self._assembled = False
         self.draining = False
-        self._grace_armed = False
-        self._settling = False
+        self.idle = Idle(self)
         self.started = self.clock.monotonic()
 
     # --- life ----------------------------------------------------------------------------------------------------
@@ -179,7 +185,7 @@ class Instance:
 
         self.definitions.adopt(await fetch_workflows(documents(document), self.host))
         self.instruction = read_instruction(document.agent.instruction, loaded.cwd)
-        restored = await self._open_store()
+        restored = await open_store(self, self._stack, self._store_health)
         self._assemble(restored)
         await self.streams.open()
         if document.mcp.servers and any(map(calls_servers, self.definitions.current.values())):
@@ -194,43 +200,7 @@ class Instance:
             "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
             runs=len(self.runs.live), inbox_pending=self.admission.pending,
         )  # fmt: skip
-        self.check_idle()
-
-    async def _open_store(self) -> Restored:
-        document, plugins = self.document, self.loaded.plugins
-        kind = lifetime.store_kind(document, plugins)
-        spec = plugins.stores.get(kind)
-        if spec is None:
-            raise ConfigError(findings=[("store.kind", plugins.missing("stores", kind))])
-        options = getattr(document.store, kind, None) or spec.options()
-        self.store_spec, self.store_options = spec, options
-        store = await self._stack.enter_async_context(spec.open(options, self.host))
-        settings = Settings(
-            instance=self.name, prefix=document.store.prefix, timeout=document.store.timeout,
-            max_value_bytes=document.store.max_value_bytes, on_error=document.store.on_error,
-        )  # fmt: skip
-        self.journal = Journal(store, settings, clock=self.clock, log=self.log, notify=self._store_health)
-        restored = await self.journal.open(fresh=self.loaded.invocation.fresh, digest=self._digest())
-        self._stack.push_async_callback(self.journal.close)
-        if spec.durable:
-            described = spec.describe(options) if spec.describe is not None else {}
-            self.log(f"store.{kind}" if kind == "file" else "store.open", generation=restored.generation, **described)
-        return restored
-
-    def _digest(self) -> dict[str, str]:
-        """Hashes of the sections that shape durable state."""
-        import hashlib
-
-        shaping: Mapping[str, Any] = {
-            "agent.name": self.name,
-            "store.prefix": self.document.store.prefix,
-            "workflows": sorted((plan.name, plan.hash) for plan in self.definitions.current.values()),
-            "streams": {name: stream.model_dump() for name, stream in self.document.streams.items()},
-        }
-        return {
-            name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
-            for name, value in shaping.items()
-        }
+        self.idle.check()
 
     def _assemble(self, restored: Restored) -> None:
         document, clock, log = self.document, self.clock, self.log
@@ -301,12 +271,11 @@ class Instance:
         also = [("inbox", event.id, None), *self.definitions.pin(plan)]
         self.runs.start(run_of(self.name, event.id, record), plan, record, also)
 
-    def running(self, workflow: str | None) -> int:
-        """Live runs, of one workflow or of all. Runs that only wait hold no slot of the whole."""
+    def running(self) -> tuple[int, Counter[str]]:
+        """How many runs hold a slot of the whole (those that only wait hold none), and the live runs by workflow."""
         live = self.runs.live.values()
-        if workflow is None:
-            return sum(1 for r in live if r.tasks or r.unwritten or not r.waits)
-        return sum(1 for r in live if r.plan.name == workflow)
+        active = sum(1 for r in live if r.tasks or r.unwritten or not r.waits)
+        return active, Counter(r.plan.name for r in live)
 
     def known_run(self, id: str) -> bool:
         """Whether `id` is a run already, live or over."""
@@ -331,7 +300,7 @@ class Instance:
         self.operations.run_ended(ended)
         self.retention.run_ended()
         self.admission.changed()
-        self.check_idle()
+        self.idle.check()
 
     def recall(self, run: str | None) -> None:
         """A job's work was done in an earlier life: what it came to is told again."""
@@ -353,38 +322,8 @@ class Instance:
 
     # --- leaving -------------------------------------------------------------------------------------------------
 
-    @property
-    def idle(self) -> bool:
-        """Nothing runs, waits or is on its way."""
-        work = self.runs.live or self.admission.pending or self.admission.accepting
-        return not (work or self.journal.outstanding or self.triggers.expect("surely"))
-
-    def check_idle(self) -> None:
-        """A job leaves at once when its work is final; late work of long-lived triggers gets `idle_grace`."""
-        if self.shape != "job" or not self.idle:
-            if self.shape == "job" and self.journal.outstanding and not self._settling:
-                self._settling = True
-                self.background(self._check_settled())
-            return
-        if not self.triggers.expect("perhaps"):
-            self.leave("idle")
-        elif not self._grace_armed:
-            self._grace_armed = True
-            self.timers.at(self.clock.now() + self.document.lifecycle.idle_grace, self._grace_over)
-
-    async def _check_settled(self) -> None:
-        """What is being written is no work by itself: look again when it is durable."""
-        await self.journal.settled()
-        self._settling = False
-        self.check_idle()
-
-    def _grace_over(self) -> None:
-        self._grace_armed = False
-        if self.idle:
-            self.log("lifecycle.idle_exit", code=self._job_code(), job_shape=True)
-            self.leave("idle")
-
-    def _job_code(self) -> int:
+    def job_code(self) -> int:
+        """The exit code of a job whose runs ended as they did."""
         return outcome.job_code(self.ended, self.document.lifecycle.exit_code_map)
 
     async def _drain(self, reason: str) -> int:
@@ -411,7 +350,7 @@ class Instance:
             self.log("drain.done", drain_ms=int((self.clock.monotonic() - began) * 1000))
         if self._fatal is not None:
             return self._fatal.exit_code
-        return self._job_code() if quiet else EXIT_OK
+        return self.job_code() if quiet else EXIT_OK
 
     # --- the result ----------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def _workflow(instance: Instance, name: str) -> dict[str, Any]:
         "name": name,
         "hash": plan.hash,
         "armed": plan.workflow.armed,
-        "running": instance.running(name),
+        "running": instance.running()[1][name],
         "waiting": instance.admission.waiting(name),
         "starts": instance.triggers.described(name),
     }
