@@ -28,7 +28,7 @@ class Words(NamedTuple):
 
     def inputs(self) -> dict[str, Any] | None:
         """`--inputs` and `--input NAME=VALUE` together; None when neither is given."""
-        inputs = self.json("inputs")
+        inputs: dict[str, Any] | None = self.json("inputs")
         if inputs is not None and not isinstance(inputs, dict):
             raise UsageError("--inputs needs a JSON object")
         for given in self.flags.get("input", ()):
