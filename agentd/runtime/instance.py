@@ -200,7 +200,7 @@ class Instance:
             "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
             runs=len(self.runs.live), inbox_pending=self.admission.pending,
         )  # fmt: skip
-        self.idle.check()
+        self.idle.begin()
 
     def _assemble(self, restored: Restored) -> None:
         document, clock, log = self.document, self.clock, self.log
@@ -212,7 +212,7 @@ class Instance:
         self.spill = Spill(self.journal, document.limits.inline_max_bytes)
         self.waits = Waits(self)
         self.servers = Servers(document.mcp.servers, log, all_needed=self.shape == "job")
-        self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns)
+        self.turns = Turns(self._spawner, log, parallel=document.agent.max_parallel_turns, hold=self.gauge.relief)
         self.credentials = Credentials(document, self.loaded.plugins, self._secrets)
         self.connections = OwnConnections(self)
         self._stack.push_async_callback(self.connections.close)

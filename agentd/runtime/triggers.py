@@ -45,7 +45,7 @@ class Door:
 
     def note(self, state: dict[str, Any]) -> None:
         """Make `state` the node's, durable a little later: for what would be found again without it."""
-        self.instance.journal.write([self.record(state)], lambda error: None)
+        self.instance.journal.write([self.record(state)], lambda error: self.instance.idle.check())
 
     async def save(self, state: dict[str, Any]) -> None:
         """Make `state` the node's, durably."""

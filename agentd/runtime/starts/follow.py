@@ -71,7 +71,7 @@ class Follower(Start):
                 self.door.skip(error.message, level="warn")
                 await self.door.instance.clock.sleep(_REST)
                 self.ring()
-            self.door.instance.check_idle()
+            self.door.instance.idle.check()
 
     async def restore(self) -> None:
         """Take back what the state says beyond the cursor; before the first event."""

@@ -65,7 +65,7 @@ class Schedule(Start):
         finally:
             self._firing = False
             if present:
-                self.door.instance.check_idle()
+                self.door.instance.idle.check()
 
     async def _act(self, present: bool) -> None:
         door, now = self.door, self.door.instance.clock.now()

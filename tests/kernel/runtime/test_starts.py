@@ -152,6 +152,16 @@ async def test_an_iteration_that_is_taken_back_does_not_end_the_loop(tmp_path: P
         assert iterations(daemon) == [1, 3]
 
 
+@lives
+async def test_a_job_does_not_leave_before_everything_is_armed(tmp_path: Path) -> None:
+    past = workflow({"kind": "schedule", "at": "2020-01-01T00:00:00Z"}, name="past")
+    soon = workflow({"kind": "loop", "max_iterations": 1}, name="soon")
+    document = {"workflows": [past, soon, workflow({"kind": "once"}, output="done")]}
+    daemon = Daemon({**document, "lifecycle": {"run_until": "idle"}}, tmp_path)
+    assert await daemon.instance.run() == 0
+    assert sorted(run["workflow"] for run in daemon.runs) == ["soon", "w"]
+
+
 # --- schedule ----------------------------------------------------------------------------------------------------
 
 
