@@ -19,7 +19,7 @@ COMMANDS = {
     "plugins": "agentd.cli.plugins",
     "store": "agentd.cli.store",
     "workflow": "agentd.cli.workflow",
-    **dict.fromkeys(("run", "status", "cancel", "signal", "pause", "resume"), "agentd.cli.operate"),
+    **dict.fromkeys(("run", "status", "cancel", "signal", "answer", "pause", "resume"), "agentd.cli.operate"),
 }
 """A module that serves several commands gets the command as its first argument."""
 

@@ -11,7 +11,7 @@ usage: agentd --instruction TEXT --intelligence URL [--mcp NAME=URL]… [FLAGS]
        agentd --config FILE [FLAGS]
        agentd COMMAND …
 
-commands: plugins, store, workflow, run, status, cancel, signal, pause, resume
+commands: plugins, store, workflow, run, status, cancel, signal, answer, pause, resume
 
 A flag takes the next argument, or its value behind `=`. Every path is also a variable: --limits.run.steps is
 AGENTD_LIMITS_RUN_STEPS. Later beats earlier: default, file, environment, flag.

@@ -1,4 +1,4 @@
-"""``agentd run|status|cancel|signal|pause|resume``: ask the daemon that holds a state directory.
+"""``agentd run|status|cancel|signal|answer|pause|resume``: ask the daemon that holds a state directory.
 
 The directory is found as the daemon found it, by the same configuration (``-c FILE``, environment, flags), or is named
 with ``--state-dir DIR``.
@@ -19,6 +19,7 @@ USAGE = """usage: agentd run WORKFLOW [--input NAME=VALUE]... [--inputs JSON] [-
        agentd status [RUN]
        agentd cancel RUN [--reason TEXT]
        agentd signal NAME [--run RUN] [--payload JSON]
+       agentd answer [TASK --value VALUE]
        agentd pause [RUN]
        agentd resume [RUN]
 
@@ -28,6 +29,7 @@ Each asks the daemon of this configuration (-c FILE and every other configuratio
   --input         one input; VALUE is read as JSON where it is JSON, else as text
   --id            the run's id; the same id again is the same run
   --key           an idempotency key; the same key again is the same run
+  --value         the answer; read as JSON where it is JSON, else as text. Without TASK: the open questions
   --wait          print the run's output and exit as a job with this result would
 """
 
@@ -160,11 +162,15 @@ def _inputs(asked: Asked) -> dict[str, Any]:
         name, equals, text = given.partition("=")
         if not equals or not name:
             raise UsageError(f"--input needs NAME=VALUE, got {given!r}")
-        try:
-            inputs[name] = json.loads(text)
-        except ValueError:
-            inputs[name] = text
+        inputs[name] = _json_or_text(text)
     return inputs
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _json(flag: str, text: str) -> Any:
@@ -194,6 +200,17 @@ def _signal(asked: Asked) -> int:
     return code or (EXIT_OK if woken or started else EXIT_FAILED)
 
 
+def _answer(asked: Asked) -> int:
+    task, text = asked.operand(), asked.last("value")
+    if task is None:
+        value = _ask(asked, "gates")
+        return _say(asked, value, "".join(map(standing.question, value["gates"])) or "nobody is asked anything\n")
+    if text is None:
+        raise UsageError("agentd answer: TASK needs --value VALUE")
+    value = _ask(asked, "answer", task=task, value=_json_or_text(text))
+    return _say(asked, value, f"answered {value['task']}\n")
+
+
 def _pause(asked: Asked) -> int:
     value = _ask(asked, "pause", run=asked.operand())
     return _say(asked, value, f"paused {value['paused']}\n" if asked.operands else f"{value['state']}\n")
@@ -209,6 +226,7 @@ _VERBS = {
     "status": Verb(0, 1, {}, _status),
     "cancel": Verb(1, 1, {"reason": True}, _cancel),
     "signal": Verb(1, 1, {"run": True, "payload": True}, _signal),
+    "answer": Verb(0, 1, {"value": True}, _answer),
     "pause": Verb(0, 1, {}, _pause),
     "resume": Verb(0, 1, {}, _resume),
 }

@@ -48,6 +48,13 @@ def run(status: Mapping[str, Any]) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def question(gate: Mapping[str, Any]) -> str:
+    """One open question."""
+    whom = f" (to {gate['to']})" if gate.get("to") else ""
+    form = f"\n  answer by {_short(gate['schema'])}" if gate.get("schema") else ""
+    return f"{gate['task']}  {gate['workflow']} {gate['run']}{whom}\n  {gate['question']}{form}\n"
+
+
 def _section(title: str, rows: Iterable[Sequence[str]]) -> list[str]:
     rows = list(rows)
     if not rows:

@@ -175,9 +175,9 @@ class Operations:
         """Send a signal: ``{id, woken, started, kept}`` says where it went. Raises NoSuchRun, NotAccepted."""
         return asdict(await self._instance.signals.send(name, payload, sender=sender, run=run))
 
-    async def gates(self) -> list[dict[str, Any]]:
-        """The questions that wait for a person."""
-        return self._instance.waits.gates.asked()
+    async def gates(self) -> dict[str, Any]:
+        """The questions that wait for a person: ``{gates: [{task, run, workflow, step, question, schema, to, …}]}``."""
+        return {"gates": self._instance.waits.gates.asked()}
 
     async def answer(self, task: str, value: Any = None) -> dict[str, Any]:
         """Answer a question. Raises NoSuchGate, UsageError for an answer that does not meet its schema."""

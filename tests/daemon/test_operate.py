@@ -36,6 +36,14 @@ WORKFLOWS: list[dict[str, Any]] = [
         },
     },
     {
+        "name": "ask",
+        "steps": {
+            "s": {"kind": "manual"},
+            "q": {"kind": "human", "question": "how many?", "schema": {"type": "integer"}, "depends_on": ["s"]},
+            "f": {"kind": "finish", "depends_on": ["q"], "output": "{{steps.q.output}}"},
+        },
+    },
+    {
         "name": "hear",
         "steps": {
             "s": {"kind": "signal", "name": "hear"},
@@ -102,6 +110,21 @@ def test_what_was_accepted_survives_a_kill(lived: Lived) -> None:
     assert lived.ask("signal", "hear", "--payload", "1").out == "woke 0, started 1\n"
     nobody = lived.ask("signal", "nobody")
     assert (nobody.code, nobody.out) == (1, "woke 0, started 0\n")
+
+
+def test_a_question_is_answered_after_a_kill(lived: Lived) -> None:
+    lived.ask("run", "ask", "--id", "q1")
+    task = lived.daemon.wait_for("human.ask")["task"]
+    lived.daemon.kill()
+    lived.start()
+    listed = lived.ask("answer").out
+    assert task in listed and "how many?" in listed and "integer" in listed
+    wrong = lived.ask("answer", task, "--value", "many")
+    assert wrong.code == 2 and "schema" in wrong.one("proc.exit")["err"]["message"]
+    assert lived.ask("answer", task, "--value", "3").out == f"answered {task}\n"
+    assert lived.ask("run", "ask", "--id", "q1", "--wait").out == "3\n"
+    assert lived.ask("answer").out == "nobody is asked anything\n"
+    assert lived.ask("answer", task, "--value", "4").code == 1
 
 
 def test_cancel_pause_resume_of_a_run(lived: Lived) -> None:

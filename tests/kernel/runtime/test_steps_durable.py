@@ -174,7 +174,7 @@ class TestHuman:
         ends: list[Any] = []
 
         async def answer(instance: Instance, lived: Lived) -> None:
-            (gate,) = await instance.operations.operate("gates", {})
+            (gate,) = (await instance.operations.operate("gates", {}))["gates"]
             assert gate["task"] == asked["task"] and gate["question"] == "how many?"
             with pytest.raises(UsageError, match="schema"):
                 await instance.operations.operate("answer", {"task": gate["task"], "value": "many"})

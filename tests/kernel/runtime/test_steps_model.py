@@ -170,7 +170,7 @@ def answering(value: Any, seen: list[Any]) -> Callable[[Instance, Lived], Awaita
 
     async def answer(instance: Instance, lived: Lived) -> None:
         async with asyncio.timeout(10):
-            while not (gates := await instance.operations.operate("gates", {})):  # noqa: ASYNC110
+            while not (gates := instance.waits.gates.asked()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             seen.extend(gates)
             await instance.operations.operate("answer", {"task": gates[0]["task"], "value": value})
@@ -219,7 +219,7 @@ class TestPeople:
 
         async def leave(instance: Instance, lived: Lived) -> None:
             async with asyncio.timeout(10):
-                while not await instance.operations.operate("gates", {}):  # noqa: ASYNC110
+                while not instance.waits.gates.asked():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
         hasty = {**DAEMON, "lifecycle": {**DAEMON["lifecycle"], "drain_timeout": 3}}
