@@ -112,8 +112,14 @@ def test_the_version_imports_next_to_nothing(tmp_path: Path) -> None:
     assert version == "agentd 1.1.0" and int(count) < 12
 
 
-def test_a_probe_imports_no_sdk(tmp_path: Path) -> None:
+def test_a_probe_imports_no_sdk_and_only_the_families_in_use(tmp_path: Path) -> None:
+    steps = {"t": {"kind": "schedule", "every": "1h"}, "h": {"kind": "http", "url": "https://x/", "depends_on": "t"},
+             "e": {"kind": "finish", "depends_on": "h"}}  # fmt: skip
+    (tmp_path / "agentd.yaml").write_text(json.dumps({"workflows": [{"name": "w", "steps": steps}]}))
     heavy = ["asyncio", "httpx", "httpx2", "mcp", "starlette", "uvicorn", "rich", "jsonschema_rs", "sqlite3"]
+    heavy += [
+        f"agentd.builtin.{name}" for name in ("openai", "anthropic", "fields_model", "fields_body", "fields_kept")
+    ]
     code = (
         "import sys; from agentd.cli import main; main(['--validate-config']);"
         f"print([m for m in {heavy} if m in sys.modules])"
