@@ -88,6 +88,11 @@ class Gauge:
             self.level = worst.level
         return self.level
 
+    async def relief(self) -> None:
+        """Return when nothing is shed: at once, but under pressure."""
+        while self.level is Level.SHED:
+            await self._clock.sleep(INTERVAL)
+
     async def watch(self) -> None:
         """Look for ever."""
         while True:

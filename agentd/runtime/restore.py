@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentd.engine.decision import Limits, Run
@@ -57,6 +58,20 @@ async def restore(instance: Instance, restored: Restored) -> None:
                      inbox_pending=instance.admission.pending, lost=lost)  # fmt: skip
     for go_on in resumed:
         go_on()
+    _unload(instance)
+
+
+def _unload(instance: Instance) -> None:
+    """Live runs of workflows that the configuration no longer has: each definition says what becomes of them."""
+    for live in list(instance.runs.live.values()):
+        unload = live.plan.workflow.unload
+        if live.plan.name in instance.definitions.current:
+            continue
+        if unload.policy == "cancel":
+            instance.runs.cancel(live.id, "its workflow was removed")
+        elif unload.policy == "drain" and unload.timeout is not None:
+            late = partial(instance.runs.cancel, live.id, "its workflow was removed, and it took too long to end")
+            instance.timers.at(instance.clock.now() + unload.timeout, late)
 
 
 async def recover(instance: Instance) -> None:

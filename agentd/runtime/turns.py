@@ -67,8 +67,11 @@ class _Turn:
 class Turns:
     """Runs turns, at most `parallel` at once; the others wait in order."""
 
-    def __init__(self, spawner: Spawner | None, log: Telemetry, *, parallel: int) -> None:
-        self._spawner, self._log = spawner, log
+    def __init__(
+        self, spawner: Spawner | None, log: Telemetry, *, parallel: int, hold: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`hold` returns when a turn may begin: under pressure they queue."""
+        self._spawner, self._log, self._hold = spawner, log, hold
         self._gate = asyncio.Semaphore(parallel)
         self._running: set[_Turn] = set()
         self.queued = 0
@@ -91,6 +94,7 @@ class Turns:
         """
         self.queued += 1
         try:
+            await self._hold()
             await self._gate.acquire()
         finally:
             self.queued -= 1
