@@ -125,7 +125,7 @@ class Triggers:
     def _state(self, plan: Plan, node: StartNode) -> dict[str, Any] | None:
         """What an earlier life left of `node`; a node that became one of another kind begins anew."""
         kept = self._states.get(f"{plan.name}/{node.id}")
-        return kept["state"] if kept is not None and kept["kind"] == node.kind else None
+        return kept["state"] if kept is not None and kept.get("kind") == node.kind else None
 
     async def disarm(self) -> None:
         """Fire nothing any more."""
