@@ -74,11 +74,16 @@ class Turns:
         self._spawner, self._log, self._hold = spawner, log, hold
         self._gate = asyncio.Semaphore(parallel)
         self._running: set[_Turn] = set()
+        self._winding_down = False
         self.queued = 0
         self.total = self.tool_calls = self.tokens_in = self.tokens_out = 0
 
     def wind_down(self, within: float) -> None:
-        """Tell every turn to stop at its next boundary; those still there `within` seconds later meet the ladder."""
+        """Tell every turn to stop at its next boundary; those still there `within` seconds later meet the ladder.
+
+        Turns that wait for their place begin no more: like those that are stopped, they go on in the next life.
+        """
+        self._winding_down = True
         for turn in self._running:
             turn.child.send({"t": "cancel", "reason": "draining"})
 
@@ -99,6 +104,8 @@ class Turns:
         finally:
             self.queued -= 1
         try:
+            if self._winding_down:
+                raise asyncio.CancelledError
             return await self._run(work, hooks)
         finally:
             self._gate.release()
