@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agentd.runtime.agent import Agents
+from agentd.runtime.steps.nested import Nested
 
 if TYPE_CHECKING:
     from agentd.engine.plan import Graph, Plan
@@ -42,6 +43,7 @@ class Steps:
         self._agents: Agents | None = None
         self._internal: Internal | None = None
         self._mocks: dict[str, object] = {}
+        self.nested = Nested(instance)
         self._closing: list[Callable[[], Awaitable[None]]] = []
 
     def performer(self, kind: str) -> Performer | None:
@@ -85,11 +87,8 @@ class Steps:
         return str(self._mocks[spec].url)  # type: ignore[attr-defined]
 
     def run_ended(self, live: Live) -> None:
-        """A run is final: what it started goes with it, where it did not end well."""
-        if live.record["status"] not in ("completed", "partial"):
-            from agentd.runtime.steps.workflow import cascade
-
-            cascade(self._instance, live)
+        """A run is final: what it started may end with it."""
+        self.nested.run_ended(live)
 
     async def close(self) -> None:
         """Close what was opened."""

@@ -199,8 +199,9 @@ class Internal:
             raise ToolRefused(f"workflows started one another {MAX_DEPTH} deep")
         plan = instance.definitions.current[name]
         node = next(node for node in plan.starts.values() if node.kind == "manual")
-        parent = {"run": call.run_id, "step": call.step_id, "depth": str(depth), "cascade": "yes"}
+        parent = {"run": call.run_id, "step": call.step_id, "depth": str(depth), "cascade": "async"}
         run = await instance.triggers.manual(plan, node, inputs, key=f"{name}/{key}", parent=parent)
+        instance.steps.nested.started(run, parent)
         if args.get("wait") is not True:
             return {"run": run, "workflow": name}
         end = await instance.operations.end(run)

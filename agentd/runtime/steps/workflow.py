@@ -12,7 +12,7 @@ from agentd.runtime.operations import entrance
 
 if TYPE_CHECKING:
     from agentd.runtime.instance import Instance
-    from agentd.runtime.live import Call, Live
+    from agentd.runtime.live import Call
     from agentd.runtime.runs import Performer
 
 MAX_DEPTH = 16
@@ -46,13 +46,14 @@ class WorkflowSteps:
             return _wrong(f"workflows started one another {MAX_DEPTH} deep: does {plan.name} start itself?")
         parent = {"run": call.run_id, "step": call.step_id, "depth": str(depth)}
         if fields["cascade"] and fields["mode"] != "detached":
-            parent["cascade"] = "yes"
+            parent["cascade"] = fields["mode"]
         try:
             run = await instance.triggers.manual(
                 plan, entrance(plan), fields["inputs"], key=f"{plan.name}/{call.key}", parent=parent
             )
         except InputsInvalid as error:
             return Failed(error.code, error.message, retry=False)
+        instance.steps.nested.started(run, parent)
         if fields["mode"] != "sync":
             return Done({"run": run, "workflow": plan.name})
         return Suspend(on={"run": run, "must_complete": True}, until=_until(instance, call))
@@ -94,22 +95,6 @@ class WorkflowSteps:
 def handle(value: Any) -> str:
     """The run that a handle, or the output of a `workflow` step, names."""
     return str(value["run"] if isinstance(value, Mapping) and "run" in value else value)
-
-
-def cascade(instance: Instance, live: Live) -> None:
-    """A run ended badly: those that it started, and did not let go, end with it."""
-    if live.record["status"] in ("completed", "partial"):
-        return
-    for event in instance.admission.waiting_events:
-        if _is_child(event.parent, live.id):
-            instance.admission.cancel(event.id)
-    for child in list(instance.runs.live.values()):
-        if _is_child(child.record.get("parent"), live.id):
-            instance.runs.cancel(child.id, f"the run {live.id} that started it ended as {live.record['status']}")
-
-
-def _is_child(parent: Mapping[str, str] | None, run: str) -> bool:
-    return parent is not None and parent.get("run") == run and "cascade" in parent
 
 
 def _until(instance: Instance, call: Call) -> float | None:

@@ -144,6 +144,19 @@ class TestWorkflow:
         lived = live(job(steps, None, slow), tmp_path)
         assert {e["workflow"]: e["status"] for e in lived.named("run.done")} == {"w": "failed", "slow": "cancelled"}
 
+    @pytest.mark.parametrize(("mode", "left"), [("sync", "cancelled"), ("async", "completed")])
+    def test_after_a_good_end_only_the_loser_of_a_race_goes(self, tmp_path: Path, mode: str, left: str) -> None:
+        slow = child({"nap": {"kind": "sleep", "duration": "1s" if mode == "async" else "1h"}}, name="slow")
+        branches: Document = {
+            "a": {"run": {"kind": "workflow", "name": "slow"}},
+            "b": {"nap": {"kind": "sleep", "duration": "50ms"}},
+        }
+        steps: Document = {"s": {"kind": "race", "branches": branches}}
+        if mode == "async":
+            steps = {"s": {"kind": "workflow", "name": "slow", "mode": "async"}}
+        lived = live(job(steps, None, slow), tmp_path)
+        assert {e["workflow"]: e["status"] for e in lived.named("run.done")} == {"w": "completed", "slow": left}
+
     def test_a_workflow_that_starts_itself_comes_to_an_end(self, tmp_path: Path) -> None:
         me = child({"s": {"kind": "workflow", "name": "child"}}, concurrency={"max_runs": 99})
         lived = live(job({"s": {"kind": "workflow", "name": "child"}}, None, me), tmp_path)
