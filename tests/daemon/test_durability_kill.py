@@ -53,9 +53,9 @@ def lives(tmp_path: Path) -> Iterator[Lives]:
 
 
 def test_killed_at_random_instants(lives: Lives) -> None:
-    kill_rounds(lives, "asked", 12, runs=20, within=0.25)
+    kill_rounds(lives, "asked", 15, runs=20, within=0.25)
     lives.begin()
     check_all_done(lives)
-    assert len(lives.accepted) > 12
+    assert len(lives.accepted) > 15
     assert len({e["inbox_event"] for _, e in lives.named("start.fired") if e["workflow"] == "fired"}) == 40
     assert lives.end().code == 0

@@ -1,11 +1,11 @@
-"""One life after another: what is told at a restore, what never happens twice, and instants that stay where they are."""
+"""One life after another: what a restore tells, what never happens twice, and instants that stay where they are."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,14 @@ def workflow(name: str, steps: Mapping[str, Any], **more: Any) -> dict[str, Any]
 
 
 def test_once_is_once_and_instants_stay_where_they_are(begin: Callable[..., Lives]) -> None:
-    manual, nap = {"kind": "manual"}, {"kind": "sleep", "depends_on": ["s"], "duration": "3s"}
+    manual, nap = {"kind": "manual"}, {"kind": "sleep", "depends_on": ["s"], "duration": "2500ms"}
+    long = {**nap, "duration": "60s"}
     lives = begin({"workflows": [
         workflow("boot", {"s": {"kind": "once"}, "a": {"kind": "proof.effect", "depends_on": ["s"]},
                           "f": {"kind": "finish", "depends_on": ["a"]}}),
         workflow("naps", {"s": manual, "nap": nap, "a": {"kind": "proof.effect", "depends_on": ["nap"]},
                           "f": {"kind": "finish", "depends_on": ["a"]}}),
-        workflow("late", {"s": manual, "nap": {**nap, "duration": "60s"}, "f": {"kind": "finish", "depends_on": ["nap"]}},
+        workflow("late", {"s": manual, "nap": long, "f": {"kind": "finish", "depends_on": ["nap"]}},
                  limits={"deadline": "2s"}),
     ]})  # fmt: skip
     lives.begin().wait_for("run.done", workflow="boot")
@@ -74,13 +75,13 @@ def test_once_is_once_and_instants_stay_where_they_are(begin: Callable[..., Live
 V1 = {
     "s": {"kind": "manual"},
     "a": {"kind": "mcp.tool", "depends_on": ["s"], "server": "fs", "tool": "put", "args": {"path": "a", "text": "1"}},
-    "p": {"kind": "sleep", "depends_on": ["a"], "duration": "1s"},
+    "p": {"kind": "sleep", "depends_on": ["a"], "duration": "500ms"},
     "b": {"kind": "mcp.tool", "depends_on": ["p"], "server": "fs", "tool": "put", "args": {"path": "b", "text": "old"}},
     "f": {"kind": "finish", "depends_on": ["b"]},
 }
 V2 = {
     "s": {"kind": "manual"},
-    "p": {"kind": "sleep", "depends_on": ["s"], "duration": "1s"},
+    "p": {"kind": "sleep", "depends_on": ["s"], "duration": "500ms"},
     "c": {"kind": "mcp.tool", "depends_on": ["p"], "server": "fs", "tool": "put", "args": {"path": "c", "text": "new"}},
     "f": {"kind": "finish", "depends_on": ["c"]},
 }
@@ -149,8 +150,9 @@ def test_a_live_run_finishes_on_the_definition_it_began_with(begin: Callable[...
 
 
 def test_a_definition_that_cannot_be_read_now_is_told_and_its_run_waits(begin: Callable[..., Lives]) -> None:
-    steps = {"s": {"kind": "manual"}, "nap": {"kind": "sleep", "depends_on": ["s"], "duration": "1s"},
-             "a": {"kind": "proof.effect", "depends_on": ["nap"]}, "f": {"kind": "finish", "depends_on": ["a"]}}  # fmt: skip
+    steps = {"s": {"kind": "manual"}, "nap": {"kind": "sleep", "depends_on": ["s"], "duration": "500ms"},
+             "a": {"kind": "proof.effect", "depends_on": ["nap"]},
+             "f": {"kind": "finish", "depends_on": ["a"]}}  # fmt: skip
     plain = {"workflows": [workflow("plain", {"s": {"kind": "manual"}, "f": {"kind": "finish", "depends_on": ["s"]}})]}
     lives = begin({"workflows": [workflow("w", steps)]})
     lives.begin()
@@ -174,28 +176,39 @@ def test_a_definition_that_cannot_be_read_now_is_told_and_its_run_waits(begin: C
     assert {e.run for e in lives.effects()} == {"r", "queued"}
 
 
-def test_kill_points_of_a_call(begin: Callable[..., Lives], files: Files) -> None:
-    lives = begin(serving(files, workflow("w", V1)))
-
-    def killed(run: str, wait: Callable[[], object]) -> None:
-        lives.begin()
-        lives.submit("w", run)
-        wait()
-        lives.kill()
-
-    killed("before", lambda: lives.lives[-1].wait_for("step.start", run="before", step="a"))
-    files.hold.set()
-    killed("unanswered", lambda: files.came("unanswered"))
+def kill_at(lives: Lives, files: Files, point: str, run: str) -> None:
+    """One life that ends at that point of the call of step a."""
+    life = lives.begin()
+    if point == "unanswered":
+        files.hold.set()
+    assert lives.submit("w", run)
+    if point == "announced":
+        life.wait_for("step.start", run=run, step="a")
+    elif point == "asleep":
+        life.wait_for("step.start", run=run, step="p")
+    else:
+        files.came(run)
+    if point == "answered":
+        time.sleep(random.uniform(0, 0.03))
+    lives.kill()
     files.hold.clear()
-    files.answer.set()
-    killed("answered", lambda: (files.came("answered"), time.sleep(random.uniform(0, 0.03))))
-    killed("asleep", lambda: lives.lives[-1].wait_for("step.start", run="asleep", step="p"))
+
+
+def check_calls(files: Files, runs: Iterable[str]) -> None:
+    """One key for each call of each run, however often it was made."""
+    for run in runs:
+        assert sorted(what for what, _ in set(files.puts(run))) == ["a/1", "b/old"]
+
+
+def test_a_call_that_was_interrupted_has_the_same_key(begin: Callable[..., Lives], files: Files) -> None:
+    lives = begin(serving(files, workflow("w", V1)))
+    points = ("unanswered", "asleep")
+    for point in points:
+        kill_at(lives, files, point, point)
     lives.begin()
-    assert lives.finish() == {"completed": 4}
-    for run in ("before", "unanswered", "answered", "asleep"):
-        keys = set(files.puts(run))
-        assert sorted(what for what, _ in keys) == ["a/1", "b/old"], keys
-    assert [what for what, _ in files.puts("asleep")] == ["a/1", "b/old"]
+    assert lives.finish() == {"completed": 2}
+    check_calls(files, points)
+    assert [what for what, _ in files.puts("asleep")].count("a/1") == 1
     assert [what for what, _ in files.puts("unanswered")].count("a/1") >= 2
     lives.check_effects()
     lives.check_restores()

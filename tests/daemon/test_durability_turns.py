@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -89,7 +88,7 @@ def family(pid: int) -> list[int]:
 
 
 def open_files(pid: int) -> list[str]:
-    return [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 CALLS: Mapping[str, Any] = {"rounds": [
@@ -150,21 +149,21 @@ QUICK: Mapping[str, Any] = {"rounds": [{"text": "done"}]}
 SLOW: Mapping[str, Any] = {"rounds": [{"text": "done", "delay": "30s"}]}
 
 
-def begin_fifty(lives: Lives, model: MockModel) -> None:
-    """Fifty runs under way: four in a child, eight that wait for one, the others in a step that takes its time."""
+def begin(lives: Lives, model: MockModel, *, turns: int, others: int) -> None:
+    """Runs under way: four in a child, the other turns waiting for one, and `others` in a step that takes its time."""
     lives.begin()
-    for i in range(12):
+    for i in range(turns):
         assert lives.submit("w", f"w{i}")
-    for i in range(38):
+    for i in range(others):
         assert lives.submit("slow", f"s{i}")
     wait(lambda: len(model.requests) == 4)
-    wait(lambda: sum(e.step == "b" for e in lives.effects()) >= 10)
+    wait(lambda: sum(e.step == "b" for e in lives.effects()) >= others / 4)
 
 
-def finish_fifty(lives: Lives, quick: MockModel) -> None:
+def finish(lives: Lives, quick: MockModel) -> None:
     lives.configure(document(quick))
     lives.begin()
-    assert lives.finish() == {"completed": 50}
+    assert lives.finish() == {"completed": len(lives.accepted)}
     lives.check_effects()
     lives.check_restores()
     assert lives.end().code == 0
@@ -175,13 +174,13 @@ def test_a_drain_of_fifty_runs_is_in_time_and_all_go_on(tmp_path: Path) -> None:
         lifecycle = {"run_until": "drained", "drain_timeout": "9s"}
         lives = Lives(tmp_path, document(slow, lifecycle=lifecycle))
         try:
-            begin_fifty(lives, slow)
+            begin(lives, slow, turns=12, others=38)
             ended = lives.end(signal.SIGTERM)
             assert (ended.code, ended.odd) == (0, [])
             assert ended.one("drain.done")["drain_ms"] <= 9_000
             assert not ended.all("drain.abandon")
             assert len(slow.requests) == 4  # nothing new was begun
-            finish_fifty(lives, quick)
+            finish(lives, quick)
         finally:
             lives.close()
 
@@ -190,7 +189,7 @@ def test_a_second_signal_ends_it_at_once_and_all_go_on(tmp_path: Path) -> None:
     with start_mock(SLOW) as slow, start_mock(QUICK) as quick:
         lives = Lives(tmp_path, document(slow))
         try:
-            begin_fifty(lives, slow)
+            begin(lives, slow, turns=6, others=6)
             life = lives.lives[0]
             children = family(life.process.pid)
             life.send(signal.SIGTERM)
@@ -199,6 +198,6 @@ def test_a_second_signal_ends_it_at_once_and_all_go_on(tmp_path: Path) -> None:
             assert lives.end(signal.SIGTERM).code == 1
             assert time.monotonic() - began < 5
             wait(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
-            finish_fifty(lives, quick)
+            finish(lives, quick)
         finally:
             lives.close()
