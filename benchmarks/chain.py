@@ -1,8 +1,8 @@
-"""A durable chain: each of 1,000 trivial effects durable before the next. Then 100 and 10,000, to see it grow.
+"""A durable chain: each of 1,000 trivial effects durable before the next; then 100 and 10,000, to see it grow.
 
-    .venv/bin/python benchmarks/chain.py [--rounds 3] [--steps 1000] [--venvs DIR] [--tmpfs] [--log-level warn]
+    .venv/bin/python benchmarks/chain.py [--rounds 3] [--steps 1000] [--venvs DIR] [--tmpfs]
 
-With `--venvs`, `dbos` and `langgraph` there take part. On the disk of $TMPDIR, or in memory with `--tmpfs`, which shows
+With `--venvs`, `dbos` and `langgraph` there take part, and `restate` with `--restate SERVER`. On the disk of $TMPDIR, or in memory with `--tmpfs`, which shows
 what the processor costs; the count that holds on any machine is flushes per step.
 """
 
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--venvs")
+    parser.add_argument("--restate", metavar="SERVER", help="the binary of Restate's server")
     parser.add_argument("--tmpfs", action="store_true")
     parser.add_argument("--log-level", default="warn")
     given = parser.parse_args()
@@ -51,6 +52,9 @@ def main() -> int:
             "floor: SQLite": peer(None, "", "chain_floor.py", "sqlite", n, tmpfs=tmpfs),
             "DBOS, SQLite": peer(given.venvs, "dbos", "chain_dbos.py", n, tmpfs=tmpfs),
             "LangGraph, sync": peer(given.venvs, "langgraph", "chain_langgraph.py", n, tmpfs=tmpfs),
+            "Restate": peer(given.venvs, "restate", "chain_restate.py", given.restate, n, tmpfs=tmpfs)
+            if given.restate
+            else None,
             "agentd, a tenth": lambda: chain(n // 10, tmpfs=tmpfs, level=given.log_level),
             "agentd, ten times": lambda: chain(n * 10, tmpfs=tmpfs, level=given.log_level),
         },
@@ -61,6 +65,7 @@ def main() -> int:
     met = [
         aim("steps/s over DBOS on SQLite", ratio(results, "agentd", "DBOS, SQLite"), ">=", 5),
         aim("steps/s over LangGraph sync", ratio(results, "agentd", "LangGraph, sync"), ">=", 2.2),
+        aim("steps/s over Restate", ratio(results, "agentd", "Restate"), ">=", 3),
         aim(f"rate of {n * 10:,} over {n // 10:,}", ratio(results, "agentd, ten times", "agentd, a tenth"), ">=", 0.9),
     ]
     if tmpfs:
