@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/chain.py [--rounds 3] [--steps 1000] [--venvs DIR] [--tmpfs]
 
-With `--venvs`, `dbos` and `langgraph` there take part, and `restate` with `--restate SERVER`. On the disk of $TMPDIR, or in memory with `--tmpfs`, which shows
-what the processor costs; the count that holds on any machine is flushes per step.
+With `--venvs`, `dbos` and `langgraph` there take part, and `restate` with `--restate SERVER`. On the disk of $TMPDIR,
+or in memory with `--tmpfs`, which shows what the processor costs; the count that holds everywhere is flushes per step.
 """
 
 from __future__ import annotations

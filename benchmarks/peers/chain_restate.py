@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 from measure import Meter, emit, tree
 
@@ -46,7 +47,7 @@ def post(port: int, path: str, value: object) -> object:
         return json.loads(answer.read() or b"null")
 
 
-environ = {**os.environ, **quiet, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}"}
+environ = {**os.environ, **quiet, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{Path(__file__).parent}"}
 with contextlib.ExitStack() as stack:
     pids = []
     for command in (server, service):
@@ -57,7 +58,7 @@ with contextlib.ExitStack() as stack:
     for port in (INGRESS, ADMIN, SERVICE):
         wait_for(port)
     post(ADMIN, "/deployments", {"uri": f"http://127.0.0.1:{SERVICE}", "force": True})
-    for attempt in range(100):
+    for _ in range(100):
         try:
             post(INGRESS, "/bench/chain", 5)
             break
