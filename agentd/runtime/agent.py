@@ -15,7 +15,7 @@ from agentd.journal.journal import Journal, Record
 from agentd.runtime.servers import Servers
 from agentd.runtime.turns import TurnHooks, TurnResult, Turns
 from agentd.runtime.work import Task, build, model_endpoints
-from agentd.turn.servers import ELICIT
+from agentd.turn.channel import ELICIT
 
 if TYPE_CHECKING:
     from agentd.config.document import Document

@@ -12,9 +12,7 @@ import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agentd import net
 from agentd.runtime import credentials
-from agentd.turn.servers import told
 
 if TYPE_CHECKING:
     from agentd.config.document import McpServer
@@ -52,6 +50,8 @@ class OwnConnections:
 
     async def _connect(self, names: Iterable[str]) -> None:
         connections = await self.use()
+        from agentd.turn.servers import told
+
         outcomes = await connections.connect(names)
         found = {name: told(outcome) for name, outcome in outcomes.items()}
         self._instance.servers.judge(found)
@@ -61,6 +61,8 @@ class OwnConnections:
 
     async def _keep_trying(self, connections: Connections, name: str) -> None:
         """Until the server is there. That it is not was said once."""
+        from agentd.turn.servers import told
+
         wait = _RETRY_FIRST
         while True:
             await self._instance.clock.sleep(wait)
@@ -73,6 +75,7 @@ class OwnConnections:
     async def _open(self) -> Connections:
         document, environ = self._instance.document, self._instance.host.environ
         await asyncio.to_thread(_import_sdk)
+        from agentd import net
         from agentd.mcp.connections import Connections
 
         specs = [self._spec(server) for server in document.mcp.servers]

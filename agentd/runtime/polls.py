@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.engine import decide
 from agentd.engine.decision import Done, Failed, Outcome, Wait
-from agentd.mcp.records import McpFault
 
 if TYPE_CHECKING:
     from agentd.runtime.instance import Instance
@@ -52,6 +51,7 @@ class Polls:
         return Done({"condition": True})
 
     async def _resource(self, live: Live, wait: Wait) -> Outcome:
+        from agentd.mcp.records import McpFault
         from agentd.runtime.steps.mcp import content_of
 
         on, pause, seen = wait.on, _interval(wait), None

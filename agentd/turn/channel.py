@@ -18,6 +18,8 @@ from agentd.turn.stop import Stop
 
 _LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
 _OURS = frozenset({"authorization", "cookie", "proxy-authorization"})
+ELICIT = "elicit"
+"""The internal tool that no model sees: a server asks its user."""
 _SHOWN = 1000
 """Characters kept of a log field that is no JSON."""
 

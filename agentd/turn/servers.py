@@ -12,15 +12,13 @@ from agentd.mcp.meta import call_meta
 from agentd.mcp.records import Connected, Elicit, Failed, ServerSpec, Tool
 from agentd.ports.model import ToolSchema
 from agentd.turn.auth import Asked
+from agentd.turn.channel import ELICIT
 from agentd.turn.offers import Observation, Offer, Servers
 
 if TYPE_CHECKING:
     from agentd.mcp.connections import Connections
     from agentd.turn.channel import Channel
     from agentd.turn.work import Work
-
-ELICIT = "elicit"
-"""The internal tool that no model sees: a server asks."""
 
 
 async def open_servers(work: Work, channel: Channel) -> Servers:
