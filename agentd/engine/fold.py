@@ -214,31 +214,6 @@ class Fold(Outbox):
         else:
             self.wait_for(entry, until, recorded=False)
 
-    def discard(self, scope: Scope) -> None:
-        """Abandon what goes on in `scope`."""
-        scope.dead = True
-        for step in scope.steps:
-            if step is not None and not step.left:
-                self.withdraw(step)
-
-    def withdraw(self, step: Step) -> None:
-        """Abandon a step that is not over."""
-        step.status = "cancelled"
-        self._drop(step.entry)
-        self._empty(step)
-
-    def _empty(self, step: Step) -> None:
-        body, step.body = step.body, None
-        if body is not None:
-            for scope in body.scopes.values():
-                self.discard(scope)
-            for entry in body.pauses:
-                self._drop(entry)
-
-    def _drop(self, entry: str) -> None:
-        if self.state.flying.pop(entry, None) is not None:
-            self.decision.cancelled.append(entry)
-
     # --- a step ends ---
 
     def _end(self, step: Step, outcome: Outcome) -> None:
@@ -262,7 +237,7 @@ class Fold(Outbox):
         if spent:
             self._exhausted(step, f"the run used {state.tokens} tokens of its {limit} (limits.run.tokens)")
         elif error is not None:
-            self._empty(step)
+            self.empty(step)
             self._failed(step, error, status)
         else:
             if step.cache is not None and status == "done" and not cached:
@@ -279,7 +254,7 @@ class Fold(Outbox):
             self.fail(step, error)
             return
         if step.node.role == "body":
-            self._drop(step.entry)
+            self.drop(step.entry)
             step.body = None
         step.status, step.output = "done", output
         self.decision.events.append(records.over(step, self.now, "done"))
@@ -288,8 +263,8 @@ class Fold(Outbox):
     def fail(self, step: Step, error: Error) -> None:
         """A step failed before it was handed out, or in its computation, or a body did; a body may be entered again."""
         if step.node.role == "body":
-            self._drop(step.entry)
-            self._empty(step)
+            self.drop(step.entry)
+            self.empty(step)
         self.decision.events.append(records.over(step, self.now, "failed", error))
         self._failed(step, error, "failed")
 

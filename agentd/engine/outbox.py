@@ -1,10 +1,10 @@
-"""What a decision tells the runtime: records to keep, effects to perform, waits to arm; pure."""
+"""What a decision tells the runtime: records to keep, effects to perform, waits to arm, what to abandon; pure."""
 
 from __future__ import annotations
 
 from agentd.engine import records
 from agentd.engine.decision import Decision, Effect, Wait
-from agentd.engine.state import Record, RunState, Step, idempotency_key
+from agentd.engine.state import Record, RunState, Scope, Step, idempotency_key
 
 
 class Outbox:
@@ -57,3 +57,32 @@ class Outbox:
         self.state.n += 1
         record["n"] = self.state.n
         self.decision.records.append((entry, record))
+
+    # --- abandoning ---
+
+    def discard(self, scope: Scope) -> None:
+        """Abandon what goes on in `scope`."""
+        scope.dead = True
+        for step in scope.steps:
+            if step is not None and not step.left:
+                self.withdraw(step)
+
+    def withdraw(self, step: Step) -> None:
+        """Abandon a step that is not over."""
+        step.status = "cancelled"
+        self.drop(step.entry)
+        self.empty(step)
+
+    def empty(self, step: Step) -> None:
+        """Abandon what goes on in the body of `step`, if it has one."""
+        body, step.body = step.body, None
+        if body is not None:
+            for scope in body.scopes.values():
+                self.discard(scope)
+            for entry in body.pauses:
+                self.drop(entry)
+
+    def drop(self, entry: str) -> None:
+        """Nothing of `entry` is awaited any more."""
+        if self.state.flying.pop(entry, None) is not None:
+            self.decision.cancelled.append(entry)
