@@ -36,6 +36,7 @@ class Streams:
     def __init__(self, journal: Journal, declared: Mapping[str, Keep], clock: Clock) -> None:
         self._journal, self._clock = journal, clock
         self._streams = {name: _Stream(keep) for name, keep in declared.items()}
+        self._telling: set[asyncio.Future[None]] = set()
 
     async def open(self) -> None:
         """Find where each stream stands. Once, before anything else."""
@@ -71,7 +72,9 @@ class Streams:
         stream = self._streams[name]
         if key is not None and (known := stream.keys.get(key)) is not None:
             if done is not None:
-                asyncio.ensure_future(self._settled(done))
+                telling = asyncio.ensure_future(self._settled(done))
+                self._telling.add(telling)
+                telling.add_done_callback(self._telling.discard)
             return known
         stream.last += 1
         event = Event(stream.last, self._clock.now(), subject, data)
