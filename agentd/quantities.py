@@ -45,7 +45,8 @@ def parse_size(value: object) -> int:
         if not found or len(value) > 40:
             raise ValueError(f"expected a size such as 512M, 1.5GiB or a number of bytes, got {value!r}")
         unit = found.group(2).lower().rstrip("b").rstrip("i")
-        size = int(float(found.group(1)) * 1024 ** _POWERS[unit]) if "." in found.group(1) else int(found.group(1)) * 1024 ** _POWERS[unit]
+        count = float(found.group(1)) if "." in found.group(1) else int(found.group(1))
+        size = int(count * 1024 ** _POWERS[unit])
     if size < 0 or size > _LIMIT:
         raise ValueError(f"expected a size of zero or more bytes, got {value!r}")
     return size

@@ -117,8 +117,15 @@ class ModelFault(Exception):
     `retry_after` is in seconds. `message` is the provider's, for the log; `tool` names the tool it complains of.
     """
 
-    def __init__(self, message: str, *, kind: Literal["retry", "failover", "fatal"], status: int = 0,
-                 retry_after: float | None = None, tool: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Literal["retry", "failover", "fatal"],
+        status: int = 0,
+        retry_after: float | None = None,
+        tool: str = "",
+    ) -> None:
         super().__init__(message)
         self.message, self.kind, self.status, self.retry_after, self.tool = message, kind, status, retry_after, tool
 

@@ -50,7 +50,7 @@ def agentd_events() -> Events:
 
 @pytest.fixture
 def agentd_run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the real command in `tmp_path`: ``agentd_run("--instruction", "…", env={…})`` gives the completed process."""
+    """Runs the real command in `tmp_path`; ``agentd_run("--instruction", "…", env={…})`` is the completed process."""
 
     def run(*args: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Any:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTD_", "AGENT_"))}

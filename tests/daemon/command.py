@@ -64,9 +64,7 @@ def run(cwd: Path, *args: str, env: Mapping[str, str] | None = None, timeout: fl
 class Running:
     """A daemon (or a job that takes its time); its events are waited for, never slept for."""
 
-    def __init__(
-        self, cwd: Path, *args: str, env: Mapping[str, str] | None = None, under: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, cwd: Path, *args: str, env: Mapping[str, str] | None = None, under: Sequence[str] = ()) -> None:
         """`under` is a command that runs ours."""
         self.process = subprocess.Popen(
             [*under, *AGENTD, *args], cwd=cwd, env=environment(cwd, env), stdin=subprocess.DEVNULL,

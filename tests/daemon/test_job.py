@@ -39,7 +39,9 @@ def tools() -> Iterator[McpServer]:
 
 def test_success_prints_the_answer_and_exits_0(tmp_path: Path, tools: McpServer) -> None:
     model = script(tmp_path, "rounds:\n  - calls: [{name: t.add, arguments: {a: 1, b: 2}}]\n  - text: 'sum {{last}}'\n")
-    ended = run(tmp_path, "--instruction", "add", "--intelligence", model, "--mcp", f"t={tools.url}", "--run-id", "unit-1")
+    ended = run(
+        tmp_path, "--instruction", "add", "--intelligence", model, "--mcp", f"t={tools.url}", "--run-id", "unit-1"
+    )
     calm(ended)
     assert (ended.code, ended.out.startswith("sum "), "3" in ended.out) == (0, True, True)
     start, exit_ = ended.one("proc.start"), ended.one("proc.exit")
@@ -129,7 +131,9 @@ def test_an_unreachable_model_is_4(tmp_path: Path) -> None:
 
 def test_a_model_that_refuses_us_is_4_and_not_asked_again(tmp_path: Path) -> None:
     with Replay([{"status": 401, "json": {"error": {"message": "no such key"}}}]) as model:
-        ended = run(tmp_path, "--instruction", "x", "--intelligence", model.url, "--intelligence-token", "sek-123-secret")
+        ended = run(
+            tmp_path, "--instruction", "x", "--intelligence", model.url, "--intelligence-token", "sek-123-secret"
+        )
         assert len(model.requests) == 1
     calm(ended)
     assert ended.code == 4
@@ -137,7 +141,9 @@ def test_a_model_that_refuses_us_is_4_and_not_asked_again(tmp_path: Path) -> Non
 
 
 def test_a_refusal_is_5(tmp_path: Path) -> None:
-    model = script(tmp_path, "rounds:\n  - calls: [{name: finish, arguments: {status: refused, result: 'I may not'}}]\n")
+    model = script(
+        tmp_path, "rounds:\n  - calls: [{name: finish, arguments: {status: refused, result: 'I may not'}}]\n"
+    )
     ended = run(tmp_path, "--instruction", "x", "--intelligence", model)
     calm(ended)
     assert ended.code == 5
