@@ -179,7 +179,7 @@ def test_a_drain_of_fifty_runs_is_in_time_and_all_go_on(tmp_path: Path) -> None:
             assert (ended.code, ended.odd) == (0, [])
             assert ended.one("drain.done")["drain_ms"] <= 9_000
             assert not ended.all("drain.abandon")
-            assert len(slow.requests) == 4  # nothing new was begun
+            assert len(ended.all("turn.spawn")) == len(slow.requests) == 4  # nothing new was begun
             finish(lives, quick)
         finally:
             lives.close()
