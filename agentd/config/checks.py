@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agentd.config import lifetime, workflows
+from agentd.config import grants, lifetime, workflows
 from agentd.config.files import Tree
 from agentd.config.findings import Finding, dotted
 from agentd.config.paths import Table
@@ -28,6 +28,7 @@ def check(document: Document, plugins: PluginSet) -> list[Finding]:
         *_kinds(document, plugins),
         *_store(document, plugins),
         *_trifecta(document),
+        *grants.check(document),
         *workflows.check(document, plugins),
     ]
 
@@ -35,7 +36,7 @@ def check(document: Document, plugins: PluginSet) -> list[Finding]:
 def endpoint_fault(url: str) -> str:
     """Why `url` cannot be dialled as an endpoint; empty when it can. Never repeats a credential."""
     if "{{" in url:
-        return ""
+        return "a reference is not resolved in a URL: write it out, or use {{config.NAME}}"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

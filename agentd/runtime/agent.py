@@ -144,7 +144,7 @@ class Agents:
     def _frame(self, task: Task, said: list[dict[str, Any]]) -> dict[str, Any]:
         document = self._document()
         names = [s.name for s in document.mcp.servers if task.servers is None or s.name in task.servers]
-        endpoints = model_endpoints(document, self._host.secrets, self._host.environ)
+        endpoints = model_endpoints(document, self._host.secrets)
         for endpoint in endpoints:
             if endpoint["url"].startswith("mock:"):
                 endpoint.update(url=self._mock(endpoint["url"]), mock=True)

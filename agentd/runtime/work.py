@@ -93,28 +93,18 @@ def build(
     }
 
 
-def model_endpoints(document: Document, secrets: Secrets, environ: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The model's endpoints with their credentials: each endpoint's own by environment, else the section's."""
+def model_endpoints(document: Document, secrets: Secrets) -> list[dict[str, Any]]:
+    """The model's endpoints with their credentials: each endpoint's own by its position, else the section's."""
     intelligence = document.intelligence
     headers = {name: secrets.resolve(value) for name, value in intelligence.headers.items()}
     found = []
     for index, url in enumerate(intelligence.endpoints, 1):
-        token, file = _own_token(index, environ)
+        token, file = intelligence.tokens.get(str(index)), intelligence.token_files.get(str(index))
         if token is None and file is None:
-            token = secrets.resolve(intelligence.token) if intelligence.token else None
-            file = intelligence.token_file
+            token, file = intelligence.token, intelligence.token_file
+        token = secrets.resolve(token) if token else None
         found.append({"url": url, "token": token, "token_file": file, "headers": headers, "mock": False})
     return found
-
-
-def _own_token(index: int, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    for prefix in ("AGENTD_", "AGENT_"):
-        name = f"{prefix}INTELLIGENCE_TOKEN_{index}"
-        if environ.get(name):
-            return environ[name], None
-        if environ.get(f"{name}_FILE"):
-            return None, environ[f"{name}_FILE"]
-    return None, None
 
 
 def _server(server: McpServer, default_timeout: float, secrets: Secrets) -> dict[str, Any]:

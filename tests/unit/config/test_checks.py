@@ -10,9 +10,7 @@ import pytest
 from agentd.config.checks import endpoint_fault
 
 
-@pytest.mark.parametrize(
-    "url", ["https://h/v1", "http://127.0.0.1:1/x", "http://[::1]:8/x", "http://localhost", "{{secret:URL}}"]
-)
+@pytest.mark.parametrize("url", ["https://h/v1", "http://127.0.0.1:1/x", "http://[::1]:8/x", "http://localhost"])
 def test_endpoints_that_may_be_dialled(url: str) -> None:
     assert endpoint_fault(url) == ""
 
@@ -29,6 +27,7 @@ def test_endpoints_that_may_be_dialled(url: str) -> None:
         "https://[::1",
         "https://h:99999",
         "https://h/a b",
+        "{{secret:URL}}",
     ],
 )
 def test_endpoints_that_may_not(url: str) -> None:
@@ -82,3 +81,38 @@ mcp:
     assert loaded(tmp_path, "--allow-trifecta", text=text).document is not None
     assert loaded(tmp_path, "--agent.tools.mcp", "crm.*", text=text).document is not None
     assert loaded(tmp_path, "--tools.disabled", "crm.send*", text=text).document is not None
+
+
+STEP = """
+mcp:
+  servers:
+    - {name: web, endpoint: https://a, tags: {"*": [untrusted_input]}}
+    - {name: crm, endpoint: https://b, tags: {"*": [sensitive, egress]}}
+agent: {tools: {mcp: ["web.*"]}}
+workflows:
+  - name: w
+    steps:
+      s: {kind: once}
+      each: {kind: foreach, depends_on: [s], items: [1], steps: {a: {kind: agent, instruction: go, %s}}}
+      f: {kind: finish, depends_on: [each]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "part"),
+    [
+        ('tools: ["*"]', "workflows[0].steps.each.steps.a.tools: one grant holds"),
+        ('tools: ["{{inputs.glob}}"]', "workflows[0].steps.each.steps.a.tools: one grant holds"),
+        ("servers: [wbe]", "there is no MCP server 'wbe' (did you mean web?)"),
+    ],
+)
+def test_a_step_cannot_widen_its_grant_beyond_the_rule_of_two(
+    loaded: Any, tmp_path: Path, fields: str, part: str
+) -> None:
+    assert part in loaded.told(loaded(tmp_path, text=STEP % fields))
+
+
+@pytest.mark.parametrize("fields", ['tools: ["crm.*"]', 'tools: ["*"], servers: [web]', "servers: [crm]"])
+def test_a_step_may_choose_other_tools(loaded: Any, tmp_path: Path, fields: str) -> None:
+    assert "one grant" not in loaded.told(loaded(tmp_path, text=STEP % fields))
+    assert "there is no" not in loaded.told(loaded(tmp_path, text=STEP % fields))
