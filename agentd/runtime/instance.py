@@ -178,9 +178,7 @@ class Instance:
         self.host = InstanceHost(
             instance=self.name, clock=clock, log=log, secrets=self._secrets, environ=loaded.environ
         )
-        self.definitions = Definitions(Kinds(
-            starts=loaded.plugins.start_nodes, steps=loaded.plugins.step_nodes, rules=loaded.plugins.schedule_rules
-        ))  # fmt: skip
+        self.definitions = Definitions(Kinds.of(loaded.plugins))
         from agentd.runtime.fetch import fetch_workflows
 
         self.definitions.adopt(await fetch_workflows(documents(document), self.host))
