@@ -174,8 +174,10 @@ def main() -> int:
             given.runs,
         )
     wall, cpu = times["python -c pass"]
-    rows = {name: {"ms": round(w * 1e3, 2), "x": round(w / wall, 2), "cpu_ms": round(c * 1e3, 2), "cpu_x": round(c / cpu, 2)}
-            for name, (w, c) in times.items()}  # fmt: skip
+    rows = {
+        n: {"ms": round(w * 1e3, 1), "x": round(w / wall, 2), "cpu_ms": round(c * 1e3, 1), "cpu_x": round(c / cpu, 2)}
+        for n, (w, c) in times.items()
+    }
     if given.json:
         print(json.dumps({"load": os.getloadavg()[0], "runs": given.runs, "commands": rows}))
         return 0
