@@ -173,9 +173,8 @@ class Agents:
             turn = [{"role": "user", "text": task.prompt or task.instruction}]
             answer = result.output if isinstance(result.output, str) else _json(result.output)
             turn.append({"role": "assistant", "text": answer})
-            await self._journal.write(
-                [("context", f"{prefix}{len(messages) + i:08d}", message) for i, message in enumerate(turn)]
-            )
+            # In the commit of the step: a crash neither loses the exchange nor has it twice.
+            call.also += [("context", f"{prefix}{len(messages) + i:08d}", m) for i, m in enumerate(turn)]
         return result
 
     def outcome(self, call: Call, result: TurnResult) -> Outcome:

@@ -145,6 +145,23 @@ def test_killed_while_the_model_thinks_no_tool_is_called_again(tmp_path: Path, t
             lives.close()
 
 
+def test_a_conversation_goes_on_in_the_next_life(tmp_path: Path) -> None:
+    with start_mock({"rounds": [{"text": "heard"}]}) as model:
+        told = document(model)
+        told["workflows"][0]["steps"]["a"].update(conversation="talk", prompt="{{inputs.say}}")
+        lives = Lives(tmp_path, told)
+        try:
+            for say in ("one", "two", "three"):
+                life = lives.begin()
+                assert lives.submit("w", say, say=say)
+                life.wait_for("run.done", run=say)
+                lives.kill()
+            spoken = [[m["content"] for m in request["messages"][1:]] for request in model.requests]
+            assert spoken == [["one"], ["one", "heard", "two"], ["one", "heard", "two", "heard", "three"]]
+        finally:
+            lives.close()
+
+
 QUICK: Mapping[str, Any] = {"rounds": [{"text": "done"}]}
 SLOW: Mapping[str, Any] = {"rounds": [{"text": "done", "delay": "30s"}]}
 
