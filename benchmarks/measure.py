@@ -223,8 +223,15 @@ def contest(entries: Mapping[str, Callable[[], Line] | None], rounds: int) -> di
 
 
 def table(title: str, results: Mapping[str, Line], formats: Mapping[str, str]) -> None:
-    """Print results in columns; `formats` maps the name of a number to its format."""
+    """Print results in columns; `formats` maps the name of a number to its format.
+
+    `cpu_x` is the processor time of each over that of the first: what is left to compare on a busy machine.
+    """
     width = max(map(len, results))
+    if "cpu_us" in formats:
+        first = next(iter(results.values()))["cpu_us"]
+        results = {name: {**line, "cpu_x": line["cpu_us"] / first} for name, line in results.items()}
+        formats = {**formats, "cpu_x": ".1f"}
     print(f"\n{title}, load {os.getloadavg()[0]:.1f}")
     print(" " * width, *(f"{name:>10}" for name in formats))
     for name, line in results.items():
