@@ -103,7 +103,7 @@ workflows:
     [
         ('tools: ["*"]', "workflows[0].steps.each.steps.a.tools: one grant holds"),
         ('tools: ["{{inputs.glob}}"]', "workflows[0].steps.each.steps.a.tools: one grant holds"),
-        ("servers: [wbe]", "there is no MCP server 'wbe' (did you mean web?)"),
+        ("servers: [webb]", "there is no MCP server 'webb' (did you mean web?)"),
     ],
 )
 def test_a_step_cannot_widen_its_grant_beyond_the_rule_of_two(
