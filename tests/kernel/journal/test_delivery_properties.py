@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.errors import StoreError
@@ -78,13 +78,11 @@ async def play(script: list[Any], on_error: Any, pause: bool) -> None:
     await journal.close()
 
 
-@settings(max_examples=150, deadline=None)
 @given(acts, st.booleans())
 def test_degraded_or_not_everything_acknowledged_arrives(script: list[Any], pause: bool) -> None:
     asyncio.run(play(script, "degrade", pause))
 
 
-@settings(max_examples=150, deadline=None)
 @given(acts, st.booleans())
 def test_halting_what_was_refused_is_not_there(script: list[Any], pause: bool) -> None:
     asyncio.run(play(script, "halt", pause))

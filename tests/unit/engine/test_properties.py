@@ -14,7 +14,7 @@ from agentd.engine.definition import compile_plan
 from agentd.testing.runs import Driver, kernel_kinds
 
 KINDS = kernel_kinds()
-QUIET = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=settings.default.max_examples // 2, suppress_health_check=list(HealthCheck))
 
 
 @st.composite
