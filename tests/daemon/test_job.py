@@ -208,12 +208,7 @@ def test_sigterm_at_any_moment_is_a_clean_end(tmp_path: Path, moment: str) -> No
     ended = job.end()
     calm(ended)
     assert (ended.code, ended.out) == (0, "")
-    assert not _children_of(job.process.pid)
-
-
-def _children_of(pid: int) -> list[str]:
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
-    return found.stdout.split()
+    assert not [e["pid"] for e in ended.events if Path(f"/proc/{e['pid']}").exists()]
 
 
 def test_a_second_signal_ends_it_at_once_with_1(tmp_path: Path) -> None:

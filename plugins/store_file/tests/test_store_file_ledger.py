@@ -9,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ def test_no_foreign_reader_gets_in_to_hold_the_log(root: Path) -> None:
         await fill(store, 10)
         code = "import sqlite3,sys; sqlite3.connect(sys.argv[1], timeout=0).execute('select * from ledger')"
         done = await asyncio.create_subprocess_exec(
-            "python3", "-c", code, str(root / "data.db"), stderr=subprocess.PIPE
+            sys.executable, "-c", code, str(root / "data.db"), stderr=subprocess.PIPE
         )
         _, err = await done.communicate()
         assert b"database is locked" in err
