@@ -33,7 +33,7 @@ def workflow(name: str, steps: Mapping[str, Any], **more: Any) -> dict[str, Any]
 
 
 def test_once_is_once_and_instants_stay_where_they_are(begin: Callable[..., Lives]) -> None:
-    manual, nap = {"kind": "manual"}, {"kind": "sleep", "depends_on": ["s"], "duration": "2500ms"}
+    manual, nap = {"kind": "manual"}, {"kind": "sleep", "depends_on": ["s"], "duration": "4s"}
     long = {**nap, "duration": "60s"}
     lives = begin({"workflows": [
         workflow("boot", {"s": {"kind": "once"}, "a": {"kind": "proof.effect", "depends_on": ["s"]},
@@ -41,18 +41,17 @@ def test_once_is_once_and_instants_stay_where_they_are(begin: Callable[..., Live
         workflow("naps", {"s": manual, "nap": nap, "a": {"kind": "proof.effect", "depends_on": ["nap"]},
                           "f": {"kind": "finish", "depends_on": ["a"]}}),
         workflow("late", {"s": manual, "nap": long, "f": {"kind": "finish", "depends_on": ["nap"]}},
-                 limits={"deadline": "2s"}),
+                 limits={"deadline": "3s"}),
     ]})  # fmt: skip
     lives.begin().wait_for("run.done", workflow="boot")
     assert lives.submit("naps", "n") and lives.submit("late", "l")
     lives.lives[0].wait_for("step.start", run="n", step="nap")
     lives.lives[0].wait_for("step.start", run="l", step="nap")
     first = {run: lives.ask("status", run=run) for run in "nl"}
-    assert first["l"]["deadline"] < time.time() + 2
+    assert first["l"]["deadline"] < time.time() + 3
     lives.kill()
     life = lives.begin()
-    if lives.status("n") == "running":
-        assert lives.ask("status", run="n")["waits"] == first["n"]["waits"]
+    assert lives.ask("status", run="n").get("waits") in (None, first["n"]["waits"])  # the nap may be over by now
     assert life.wait_for("run.done", run="n")["status"] == "completed"
     assert life.wait_for("run.done", run="l")["err"]["type"] == "deadline"
     again = {run: lives.ask("status", run=run) for run in "nl"}
