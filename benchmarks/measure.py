@@ -15,6 +15,7 @@ import json
 import os
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -212,6 +213,7 @@ def peer(venvs: str | None, venv: str, script: str, *args: object, tmpfs: bool =
 
 def contest(entries: Mapping[str, Callable[[], Line] | None], rounds: int) -> dict[str, Line]:
     """Let the entries take turns; of each the medians of its rounds. Those that are None are left out."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # contestants and directories go with this process
     lines: dict[str, list[Line]] = {name: [] for name, run in entries.items() if run is not None}
     for name in entries.keys() - lines.keys():
         print(f"({name}: no environment in --venvs, left out)", file=sys.stderr)
