@@ -51,7 +51,10 @@ class Lives:
             "agent": {"name": "proof"},
             "lifecycle": {"run_until": "drained"},
             "observability": {"log_level": "debug"},
-            "store": {"kind": "file", "timeout": "5s", "file": {"path": str(self.path), "min_free": self._min_free}},
+            "store": {
+                "kind": "file", "timeout": "5s", "file": {"path": str(self.path), "min_free": self._min_free},
+                "retention": {"runs": {"keep_last": 1_000_000}},
+            },
             **document,
         }
         (self.home / "agentd.json").write_text(json.dumps(whole))
@@ -118,7 +121,7 @@ class Lives:
         """The status of one run. Raises Refused when there is no such run."""
         return str(self.ask("status", run=run)["status"])
 
-    def finish(self, timeout: float = 30) -> dict[str, int]:
+    def finish(self, timeout: float = 60) -> dict[str, int]:
         """Wait until nothing is left to do; how many runs ended with each status."""
         until = time.monotonic() + timeout
         while True:
