@@ -15,6 +15,8 @@ import pytest
 
 from tests.daemon.lives import Lives, Refused, check_all_done
 
+pytestmark = pytest.mark.timeout(180)
+
 WORK: dict[str, Any] = {
     "limits": {"max_runs": 32},
     "workflows": [

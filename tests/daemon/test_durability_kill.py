@@ -52,10 +52,11 @@ def lives(tmp_path: Path) -> Iterator[Lives]:
     found.close()
 
 
+@pytest.mark.timeout(180)
 def test_killed_at_random_instants(lives: Lives) -> None:
-    kill_rounds(lives, "asked", 15, runs=20, within=0.25)
+    kill_rounds(lives, "asked", 10, runs=20, within=0.25)
     lives.begin()
     check_all_done(lives)
-    assert len(lives.accepted) > 15
+    assert len(lives.accepted) > 10
     assert len({e["inbox_event"] for _, e in lives.named("start.fired") if e["workflow"] == "fired"}) == 40
     assert lives.end().code == 0

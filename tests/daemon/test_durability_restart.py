@@ -14,6 +14,8 @@ import pytest
 from agentd.testing.mcp_server import McpServer
 from tests.daemon.lives import Lives
 
+pytestmark = pytest.mark.timeout(180)
+
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[[Mapping[str, Any]], Lives]]:

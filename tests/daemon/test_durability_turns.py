@@ -15,6 +15,8 @@ from agentd.testing.mcp_server import McpServer
 from agentd.testing.mock_model import MockModel, start_mock
 from tests.daemon.lives import Lives
 
+pytestmark = pytest.mark.timeout(180)
+
 
 class Tools:
     """An MCP server with `put`, which answers at once, and `slow`, which may be held."""
