@@ -102,6 +102,11 @@ class Admission:
         return len(self._waiting)
 
     @property
+    def admissible(self) -> bool:
+        """Whether an event waits that may become a run: one whose workflow is gone only waits for it to come back."""
+        return any(self._plan(event.workflow) is not None for event in self._waiting.values())
+
+    @property
     def accepting(self) -> int:
         """Events on their way to the store."""
         return len(self._accepting)
@@ -221,17 +226,22 @@ class Admission:
     def _drop(self, event: Event) -> None:
         del self._waiting[event.id]
         self._log("run.dropped", run=event.id, workflow=event.workflow, node=event.node, reason="concurrency")
-        self._journal.forget("inbox", event.id, lambda error: None)
-        self._on_drop(event)
+        self._remove(event)
 
     def cancel(self, id: str) -> bool:
         """Take an event back before it became a run; whether it was there."""
         event = self._waiting.pop(id, None)
         if event is None:
             return False
-        self._journal.forget("inbox", id, lambda error: None)
-        self._on_drop(event)
+        self._remove(event)
         return True
+
+    def _remove(self, event: Event) -> None:
+        """An event will not become a run; one whose removal the store refuses waits again, as after a restart."""
+        self._journal.forget("inbox", event.id, lambda error: self._kept(event) if error else self._on_drop(event))
+
+    def _kept(self, event: Event) -> None:
+        self._waiting[event.id] = event
 
     def waiting(self, workflow: str) -> int:
         """Events of one workflow that wait."""

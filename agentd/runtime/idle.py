@@ -26,7 +26,7 @@ class Idle:
     def now(self) -> bool:
         """Nothing runs, waits or is on its way."""
         i = self._instance
-        work = i.runs.live or i.admission.pending or i.admission.accepting
+        work = i.runs.live or i.admission.admissible or i.admission.accepting
         return not (work or i.journal.outstanding or i.triggers.expect("surely"))
 
     def check(self) -> None:

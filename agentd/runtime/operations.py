@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agentd.config.effective import effective
 from agentd.config.findings import nearest
 from agentd.errors import UsageError
+from agentd.journal.delivery import Health
 from agentd.runtime import standing
 from agentd.runtime.admission import NotAccepted
 from agentd.runtime.control import Control
@@ -143,7 +144,7 @@ class Operations:
         instance = self._instance
         if not (instance.admission.cancel(run) or instance.runs.cancel(run, reason)):
             raise NoSuchRun(f"there is no run {run} to cancel", run=run)
-        await instance.journal.settled()
+        await self._durable(run)
         return {"cancelled": run}
 
     async def pause(self, run: str | None = None) -> dict[str, Any]:
@@ -154,7 +155,7 @@ class Operations:
             return {"state": standing.state_of(instance)}
         if not instance.runs.pause(run):
             raise NoSuchRun(f"there is no run {run} to pause", run=run)
-        await instance.journal.settled()
+        await self._durable(run)
         return {"paused": run}
 
     async def resume(self, run: str | None = None) -> dict[str, Any]:
@@ -166,8 +167,16 @@ class Operations:
             return {"state": standing.state_of(instance)}
         if not instance.runs.unpause(run):
             raise NoSuchRun(f"there is no run {run} to resume", run=run)
-        await instance.journal.settled()
+        await self._durable(run)
         return {"resumed": run}
+
+    async def _durable(self, run: str) -> None:
+        """What was just asked of `run` is on disk. Raises NotAccepted when the store refused it."""
+        instance = self._instance
+        await instance.journal.settled()
+        live = instance.runs.live.get(run)
+        if (live is not None and live.broken) or instance.journal.health in (Health.FAILING, Health.FENCED):
+            raise NotAccepted("the store refuses writes: nothing was changed for good, try again when it works")
 
     async def signal(
         self, name: str, payload: Any = None, run: str | None = None, sender: str = "operator"
