@@ -42,7 +42,7 @@ format: $(READY) ## let ruff put the style right
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(READY) ## rewrite what follows from plugins/*
+generate: $(READY) ## rewrite what follows from plugins/* and from the code (references in docs)
 	$(BIN)/python scripts/generate.py
 
 clean: ## remove the venv and every cache

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "workflows.md"
-BEGIN = "<!-- reference: begin (written by scripts/workflow_reference.py) -->\n"
-END = "<!-- reference: end -->\n"
 
 
 def reference() -> str:
@@ -48,15 +43,7 @@ def _words(info: Any) -> str:
     return f"{info.description or ''}{shown.lower() if isinstance(default, bool) else shown}".replace("|", "\\|")
 
 
-def main(arguments: list[str]) -> int:
-    page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    wanted = before + BEGIN + "\n" + reference() + "\n" + END + rest.partition(END)[2]
-    if "--check" in arguments:
-        return 0 if page == wanted else 1
-    PAGE.write_text(wanted)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from reference import marked, write
+
+    sys.exit(write(marked("docs/workflows.md", "workflow_reference", reference()), sys.argv[1:]))

@@ -8,15 +8,22 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from agentd.cli.dispatch import COMMANDS
+from agentd.config.flags import scan
+from agentd.config.load import load
+from agentd.config.paths import Table
+from agentd.testing import mock_script
+from tests.docs.shell import FENCE, ROOT, Block, blocks
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("plugins/*/README.md")]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def snippets(language: str) -> list[object]:
+def snippets(language: str) -> list[Any]:
     found = []
     for page in sorted(PAGES):
         blocks = [text for kind, text in FENCE.findall(page.read_text()) if kind == language]
@@ -35,6 +42,76 @@ def test_every_configuration_is_valid(text: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agentd", "--config", str(file), "--validate-config"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+SHELL = [block for page in sorted(PAGES) for block in blocks(page)]
+
+
+def shell(runs: bool) -> list[Any]:
+    return [pytest.param(b, id=f"{b.page}-{n}") for n, b in enumerate(SHELL) if b.commands and b.runs is runs]
+
+
+@pytest.mark.parametrize("block", shell(runs=True))
+def test_what_can_run_runs(block: Block, tmp_path: Path) -> None:
+    for name, text in block.files.items():
+        if name in block.text:
+            (tmp_path / name).write_text(text)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTD_", "AGENT_"))}
+    path = f"{Path(sys.executable).parent}:{kept.get('PATH', '')}"
+    environ = {**kept, "PATH": path, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", block.script], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return load([], {}, ROOT).table
+
+
+@pytest.mark.parametrize("block", shell(runs=False))
+def test_the_flags_of_the_others_are_known(block: Block, table: Table) -> None:
+    for args in block.commands:
+        if args and not args[0].startswith("-"):
+            assert args[0] in COMMANDS, args
+        else:
+            assert scan(args, table).faults == [], args
+
+
+def test_most_shell_blocks_run() -> None:
+    assert len(shell(runs=True)) > 10
+
+
+@pytest.mark.parametrize("text", [p for p in snippets("yaml") if p.values[0].lstrip().startswith(("rounds:", "# "))])
+def test_mock_scripts_can_be_read(text: str) -> None:
+    document = yaml.safe_load(text)
+    if "rounds" in document:
+        mock_script.load(document)
+
+
+@pytest.mark.parametrize("text", [p for p in snippets("yaml") if "apiVersion" in p.values[0]])
+def test_containers_are_given_flags_that_exist(text: str, table: Table) -> None:
+    found = list(_containers(yaml.safe_load(text)))
+    assert found
+    for container in found:
+        assert scan(container["args"], table).faults == []
+
+
+def _containers(value: Any) -> Any:
+    if isinstance(value, dict):
+        yield from value.get("containers", ())
+        for below in value.values():
+            yield from _containers(below)
+
+
+@pytest.mark.parametrize("text", [p for p in snippets("python") if str(p.id).startswith("docs/testing.md")])
+def test_the_tests_of_the_guide_pass(text: str, tmp_path: Path) -> None:
+    (tmp_path / "test_guide.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not soak", "test_guide.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("text", snippets("python"))
