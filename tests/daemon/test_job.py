@@ -91,15 +91,11 @@ def _bodies(model: MockModel) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "args",
     [
-        [],
-        ["--instruction"],
-        ["--nonsense", "1", "--instruction", "x", "--intelligence", "mock:final"],
         ["--mode", "daemon"],
         ["--instruction", "x", "--intelligence", "http://example.com/v1"],
         ["--instruction", "x", "--intelligence", "mock:final", "--max-steps", "many"],
         ["--instruction", "missing.md", "--intelligence", "mock:final"],
         ["--instruction", "oci://registry/x:1", "--intelligence", "mock:final"],
-        ["--instruction", "x", "--intelligence", "mock:final", "--intelligence-token", "{{secret:NOT_THERE}}"],
         ["--instruction", "x", "--intelligence", "mock:final", "--intelligence.dialect", "klingon"],
         ["--instruction", "x", "--intelligence", "mock:absent.yaml"],
     ],
