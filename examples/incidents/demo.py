@@ -17,20 +17,19 @@ TASK = "Summarise today's open incidents, worst first, and post a digest of at m
 
 
 def main() -> int:
-    server = subprocess.Popen([sys.executable, HERE / "server.py"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        endpoint = server.stdout.readline().strip()
-        if not endpoint:
-            print("the incident server did not start", file=sys.stderr)
-            return 1
-        work = ["--instruction", TASK, "--mcp", f"incidents={endpoint}", "--deadline", "5m", "--max-steps", "40"]
-        if not any(os.environ.get(name) for name in ("AGENTD_INTELLIGENCE", "AGENT_INTELLIGENCE", "INTELLIGENCE")):
-            work += ["--intelligence", f"mock:{HERE / 'mock.yaml'}", "--model", "mock"]
-        return subprocess.run([*AGENTD, *work, *sys.argv[1:]]).returncode
-    finally:
-        server.terminate()
-        server.wait()
+    with subprocess.Popen([sys.executable, HERE / "server.py"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            endpoint = server.stdout.readline().strip()
+            if not endpoint:
+                print("the incident server did not start", file=sys.stderr)
+                return 1
+            work = ["--instruction", TASK, "--mcp", f"incidents={endpoint}", "--deadline", "5m", "--max-steps", "40"]
+            if not any(os.environ.get(name) for name in ("AGENTD_INTELLIGENCE", "AGENT_INTELLIGENCE", "INTELLIGENCE")):
+                work += ["--intelligence", f"mock:{HERE / 'mock.yaml'}", "--model", "mock"]
+            return subprocess.run([*AGENTD, *work, *sys.argv[1:]]).returncode
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":
