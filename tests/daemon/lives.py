@@ -52,7 +52,9 @@ class Lives:
             "lifecycle": {"run_until": "drained"},
             "observability": {"log_level": "debug"},
             "store": {
-                "kind": "file", "timeout": "5s", "file": {"path": str(self.path), "min_free": self._min_free},
+                "kind": "file",
+                "timeout": "5s",
+                "file": {"path": str(self.path), "min_free": self._min_free},
                 "retention": {"runs": {"keep_last": 1_000_000}},
             },
             **document,
