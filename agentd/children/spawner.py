@@ -82,11 +82,12 @@ class Child:
 class Spawner:
     """Starts children through the zygote.
 
-    :meth:`fork` must be called while the process has one thread and no loop; a zygote that died is replaced by a
-    freshly executed one, which costs its imports anew but never forks a process that has threads.
+    :meth:`fork` must be called while the process has one thread and no loop, and is quick: for a job. :meth:`later`
+    executes a fresh zygote when the first child is asked for: for a daemon, which may idle for days before. One that
+    died is replaced by a freshly executed one too, for a process that has threads never forks.
     """
 
-    def __init__(self, control: socket.socket, pid: int, entry: str, warm: str) -> None:
+    def __init__(self, control: socket.socket | None, pid: int, entry: str, warm: str) -> None:
         self._control, self.pid = control, pid
         self._entry, self._warming = entry, warm
         self._pending: deque[asyncio.Future[int]] = deque()
@@ -107,6 +108,11 @@ class Spawner:
         theirs.close()
         return cls(ours, pid, entry, warm)
 
+    @classmethod
+    def later(cls, entry: str = ENTRY, warm: str = WARM) -> Spawner:
+        """No zygote yet."""
+        return cls(None, 0, entry, warm)
+
     def _execute(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = os.dup(theirs.fileno())
@@ -123,7 +129,7 @@ class Spawner:
 
     def warm(self, **how: bool) -> None:
         """Have the zygote import what a turn needs, while we do something else; `how` is for its warm function."""
-        if not self._warm:
+        if not self._warm and self._control is not None:
             self._warm = True
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps({"t": "warm", "how": how}).encode())
@@ -131,8 +137,9 @@ class Spawner:
     def attach(self, loop: asyncio.AbstractEventLoop, reaper: Reaper) -> None:
         """Use `loop` and `reaper` from now on."""
         self._loop, self._reaper = loop, reaper
-        self._control.setblocking(False)
-        loop.add_reader(self._control.fileno(), self._on_reply)
+        if self._control is not None:
+            self._control.setblocking(False)
+            loop.add_reader(self._control.fileno(), self._on_reply)
 
     @property
     def live(self) -> frozenset[Child]:
@@ -160,6 +167,9 @@ class Spawner:
 
     def _request(self, theirs: socket.socket) -> asyncio.Future[int]:
         assert self._loop is not None
+        if self._control is None:
+            self._replace()
+        assert self._control is not None
         for attempt in (1, 2):
             try:
                 socket.send_fds(self._control, [b'{"t":"spawn"}'], [theirs.fileno()])
@@ -181,6 +191,7 @@ class Spawner:
         self.warm()
 
     def _on_reply(self) -> None:
+        assert self._control is not None
         try:
             data = self._control.recv(4096)
         except BlockingIOError:
@@ -218,6 +229,8 @@ class Spawner:
 
     def close(self) -> None:
         """Let the zygote go. Children that live stay ours."""
+        if self._control is None:
+            return
         if self._loop is not None and self._control.fileno() >= 0:
             self._loop.remove_reader(self._control.fileno())
         self._control.close()

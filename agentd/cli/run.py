@@ -41,17 +41,18 @@ def main(invocation: Invocation, loaded: Loaded) -> int:
 
 
 def _zygote(loaded: Loaded) -> Spawner | None:
-    """Fork the process that children come from, while we have one thread and no loop; None where no turn can come."""
+    """What children come from, None where no turn can come; for a job forked now, while we have one thread."""
     assert loaded.document is not None
     workflows = loaded.document.workflows
     if workflows and not any(kind in _TURNS for kind in _kinds(workflows)):
         return None
     from agentd.children.spawner import Spawner
 
+    if lifetime.shape(loaded.document, loaded.plugins) == "daemon":
+        return Spawner.later()
     spawner = Spawner.fork()
-    if lifetime.shape(loaded.document, loaded.plugins) == "job":
-        # A job has few turns: what they use is built once they use it, and what none will use stays out.
-        spawner.warm(mcp=bool(loaded.document.mcp.servers), rehearse=False)
+    # A job has few turns: what they use is built once they use it, and what none will use stays out.
+    spawner.warm(mcp=bool(loaded.document.mcp.servers), rehearse=False)
     return spawner
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 THRESHOLD = 3
 COOLDOWN = 5.0
 MAX_COOLDOWN = 60.0
@@ -10,11 +13,18 @@ MAX_COOLDOWN = 60.0
 class Breaker:
     """Open after three failures in a row; after a cooldown (5 s, doubling to 60 s) one probe is let through."""
 
-    def __init__(self) -> None:
-        self._failures = 0
-        self._cooldown = COOLDOWN
-        self._opens_at: float | None = None
+    def __init__(self, known: Sequence[Any] | None = None) -> None:
+        """`known` is the :attr:`state` of a breaker of the same endpoint, perhaps of another process here."""
+        failures, cooldown, opens_at = known if known is not None else (0, COOLDOWN, None)
+        self._failures: int = failures
+        self._cooldown: float = cooldown
+        self._opens_at: float | None = opens_at
         self._probing = False
+
+    @property
+    def state(self) -> list[Any]:
+        """What another breaker may begin with: failures in a row, the cooldown, and the instant of the next probe."""
+        return [self._failures, self._cooldown, self._opens_at]
 
     @property
     def healthy(self) -> bool:

@@ -77,12 +77,15 @@ class ModelClient:
         content: bool = False,
         chance: Callable[[], float] = random.random,
         max_body: int = MAX_BODY,
+        health: Sequence[Sequence[Any] | None] | None = None,
     ) -> None:
         self._endpoints, self._dialect, self._model = list(endpoints), dialect, model
         self._timeout, self._headers, self._content, self._max_body = timeout, dict(headers or {}), content, max_body
         self._log, self._clock, self._chance = log, clock, chance
         self._open, self._client = net, None if net is None else net()
-        self._breakers = [Breaker() for _ in self._endpoints]
+        known = list(health or ())
+        known += [None] * (len(self._endpoints) - len(known))
+        self._breakers = [Breaker(k) for k in known[: len(self._endpoints)]]
         self._schemas = True
 
     async def __aenter__(self) -> ModelClient:
@@ -95,6 +98,11 @@ class ModelClient:
         """Close the pool."""
         if self._client is not None:
             await self._client.aclose()
+
+    @property
+    def health(self) -> list[list[Any]]:
+        """What was learnt of each endpoint, for the `health` of the next client."""
+        return [breaker.state for breaker in self._breakers]
 
     @property
     def healthy(self) -> list[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from json import JSONEncoder, encoder
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
@@ -30,6 +31,8 @@ def _encoder() -> Callable[[Any], str]:
 
 
 _encode = _encoder()
+_word = lru_cache(64)(quoted)
+"""For the few words that every record repeats."""
 
 
 class UnknownVersion(StoreError):
@@ -56,11 +59,11 @@ class TooLarge(StoreError):
 
 def seal(key: str, kind: str, id: str, seq: int, state: State | None, ts: float, instance: str) -> Put:
     """One record as a write. Raises TypeError or ValueError for a state that is not JSON."""
-    envelope: Envelope = {"v": VERSION, "kind": kind, "id": id, "seq": seq, "ts": ts, "instance": instance}
-    envelope["state"] = state
+    envelope: Envelope = {"v": VERSION, "kind": kind, "id": id, "seq": seq, "ts": ts, "instance": instance,
+                          "state": state}  # fmt: skip
     text = (
-        f'{{"v":{VERSION},"kind":{quoted(kind)},"id":{quoted(id)},"seq":{seq},"ts":{ts!r},'
-        f'"instance":{quoted(instance)},"state":{_encode(state)}}}'
+        f'{{"v":{VERSION},"kind":{_word(kind)},"id":{quoted(id)},"seq":{seq},"ts":{ts!r},'
+        f'"instance":{_word(instance)},"state":{_encode(state)}}}'
     )
     return Put(key, seq, envelope, text)
 

@@ -176,14 +176,16 @@ class Journal:
             callback = _resolver(future)
         writes: list[Write] = []
         now = round(self._clock.now(), 3)
+        removes, largest = False, 0
         for kind, id, state in records:
-            self._add(writes, kind, id, state, now)
-        if any(isinstance(write, Delete) for write in writes):
+            removes |= self._add(writes, kind, id, state, now)
+            last = writes[-1]
+            if isinstance(last, Put) and last.text is not None and len(last.text) > largest:
+                largest = len(last.text)
+        if removes:
             callback = partial(self._removed, writes, dict(self._seq_of(writes)), callback)
-        try:
-            self._weigh(writes)
-        except TooLarge as error:
-            asyncio.get_running_loop().call_soon(callback, error)
+        if largest > self._settings.max_value_bytes:
+            asyncio.get_running_loop().call_soon(callback, self._too_large(writes, largest))
         else:
             self._delivery.submit(writes, callback)
         return future
@@ -196,16 +198,19 @@ class Journal:
         """Remove one record; absent is fine. In one commit with others: a record whose state is None."""
         return self.write([(kind, id, None)]) if callback is None else self.write([(kind, id, None)], callback)
 
-    def _add(self, writes: list[Write], kind: str, id: str, state: State | None, now: float) -> None:
+    def _add(self, writes: list[Write], kind: str, id: str, state: State | None, now: float) -> bool:
+        """Append the write of one record; whether that removes something."""
         key = self._keys.key(kind, id)
         if state is None:
             writes.append(Delete(key))
-            return
-        if key in self._unread:  # its sequence is not known, so it starts anew
+            return True
+        anew = key in self._unread  # its sequence is not known, so it starts anew
+        if anew:
             writes.append(Delete(key))
         seq = self._seq.get(key, 0) + 1
         writes.append(seal(key, kind, id, seq, state, now, self._settings.instance))
         self._seq[key] = seq
+        return anew
 
     def _seq_of(self, writes: Sequence[Write]) -> Iterator[tuple[str, int]]:
         """Of each record that `writes` leave removed, the sequence it had."""
@@ -221,11 +226,9 @@ class Journal:
                     del self._seq[key]
         done(error)
 
-    def _weigh(self, writes: Sequence[Write]) -> None:
-        limit = self._settings.max_value_bytes
-        for write in writes:
-            if isinstance(write, Put) and write.text is not None and len(write.text) > limit:
-                raise TooLarge(key=write.key, size=len(write.text), limit=limit)
+    def _too_large(self, writes: Sequence[Write], size: int) -> TooLarge:
+        key = next(w.key for w in writes if isinstance(w, Put) and w.text is not None and len(w.text) == size)
+        return TooLarge(key=key, size=size, limit=self._settings.max_value_bytes)
 
     async def read(self, kind: str, id: str) -> State | None:
         """The latest durable state of one record, None if there is none. After every write before this call."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentd.engine.decision import Done, Failed, Outcome
 from agentd.errors import AgentdError, BudgetExceeded, DeadlineExceeded, IntelligenceUnavailable, TaskRefused
 from agentd.journal.journal import Journal, Record
+from agentd.runtime.grants import refusal
 from agentd.runtime.servers import Servers
 from agentd.runtime.turns import TurnHooks, TurnResult, Turns
 from agentd.runtime.work import Task, build, model_endpoints
@@ -59,6 +60,7 @@ class Agents:
         self._instruction, self._mock = instruction, mock
         self._internal, self._auth = internal, auth
         self._talking: dict[str, asyncio.Lock] = {}
+        self._health: list[list[Any]] | None = None
 
     async def agent(self, call: Call) -> Outcome:
         """Perform an `agent` step. A partial answer makes the run partial, whatever its `finish` says."""
@@ -104,10 +106,12 @@ class Agents:
         while True:
             work = self._frame(task, list(transcript.said))
             hooks = TurnHooks(
-                permit=transcript.permit, message=transcript.hear, catalogue=self._servers.judge,
+                permit=partial(self._permit, task, transcript), message=transcript.hear, catalogue=self._servers.judge,
                 tool=partial(self._serve, call, task, transcript), auth=self._auth,
             )  # fmt: skip
+            work["model"]["health"] = self._health
             result = await self._turns.run(work, hooks)
+            self._health = result.health or self._health
             if result.status == "cancelled":
                 # Told to stop by a drain: the step stays as its record says, and goes on in the next life.
                 raise asyncio.CancelledError
@@ -118,6 +122,14 @@ class Agents:
             async with call.waiting():
                 await self._host.clock.sleep(wait)
             wait = min(_WAIT_MOST, wait * 2)
+
+    async def _permit(self, task: Task, transcript: _Transcript, frame: Mapping[str, Any]) -> str | None:
+        """Leave for one call of an MCP tool: it is granted, whatever was shown, and what led to it is durable."""
+        document = self._document()
+        granted = document.agent.tools.mcp if task.tools is None else task.tools
+        if wrong := refusal(str(frame["tool"]), granted, document.tools):
+            return wrong
+        return await transcript.permit(frame)
 
     async def _serve(
         self, call: Call, task: Task, transcript: _Transcript, name: str, args: dict[str, Any], key: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 from collections import Counter
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     from agentd.journal.journal import Journal
     from agentd.ports.store import StoreSpec
     from agentd.telemetry.emitter import Telemetry
+
+
+_COLLECT = (50_000, 20, 100)
+"""Thresholds of the collector: live runs are many objects and no garbage."""
 
 
 class Instance:
@@ -174,6 +179,7 @@ class Instance:
     # --- boot ----------------------------------------------------------------------------------------------------
 
     async def _boot(self) -> None:
+        gc.disable()  # what a restore reads is no garbage, and looking at it again and again doubles its time
         document, loaded, log, clock = self.document, self.loaded, self.log, self.clock
         self.host = InstanceHost(
             instance=self.name, clock=clock, log=log, secrets=self._secrets, environ=loaded.environ
@@ -186,7 +192,8 @@ class Instance:
         restored = await open_store(self, self._stack, self._store_health)
         self._assemble(restored)
         await self.streams.open()
-        if document.mcp.servers and any(map(calls_servers, self.definitions.current.values())):
+        await self.caches.open()
+        if self._needs_servers():
             await self.connections.boot()
         await restore(self, restored)
         await self.triggers.arm(self.definitions.current.values())
@@ -198,7 +205,19 @@ class Instance:
             "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
             runs=len(self.runs.live), inbox_pending=self.admission.pending,
         )  # fmt: skip
+        gc.freeze()
+        gc.set_threshold(*_COLLECT)
+        gc.enable()
         self.idle.begin()
+
+    def _needs_servers(self) -> bool:
+        """Whether MCP servers are connected at boot: steps call them, or a daemon may not come up without one.
+
+        A job's turns connect their servers themselves, so that one process imports the SDK.
+        """
+        required = self.shape == "daemon" and any(server.required for server in self.document.mcp.servers)
+        steps = self.document.mcp.servers and any(map(calls_servers, self.definitions.current.values()))
+        return required or bool(steps)
 
     def _assemble(self, restored: Restored) -> None:
         document, clock, log = self.document, self.clock, self.log

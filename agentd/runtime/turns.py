@@ -34,6 +34,8 @@ class TurnResult:
     tokens_out: int = 0
     error: dict[str, Any] | None = None
     reason: str = ""
+    health: list[list[Any]] | None = None
+    """What the turn learnt of each model endpoint, for the next turn."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -232,6 +234,7 @@ def _result(frame: Frame) -> TurnResult:
         tokens_out=int(frame.get("tokens_out", 0)),
         error=frame.get("err"),
         reason=str(frame.get("reason") or ""),
+        health=frame.get("health"),
     )
 
 

@@ -56,6 +56,7 @@ class _Turn:
         self._loop: Loop | None = None
         self._tools: Toolbox | None = None
         self._opened: list[Model | Servers] = []
+        self._model: Model | None = None
 
     async def run(self, sock: socket.socket, early: Iterable[Frame], decoder: Decoder | None) -> None:
         with contextlib.suppress(ValueError, RuntimeError):  # not the main thread: somebody else has the signals
@@ -88,7 +89,7 @@ class _Turn:
         work, stop, deadline = self._work, self._stop, self._deadline()
         servers = await stop.race(_as_coroutine(self._open_servers(work, channel)), deadline=deadline)
         self._opened.append(servers)
-        model = self._open_model(work, channel)
+        model = self._model = self._open_model(work, channel)
         self._opened.append(model)
         answer = Answer(work.schema)
         offers = servers.offers()
@@ -124,6 +125,7 @@ class _Turn:
             "tokens_in": loop.tokens_in if loop else 0,
             "tokens_out": loop.tokens_out if loop else 0,
             "err": outcome.err,
+            "health": self._model.health if self._model is not None else None,
         }
 
     async def _close(self) -> None:

@@ -27,6 +27,10 @@ class Model(Protocol):
     async def close(self) -> None:
         """Let the connections go."""
 
+    @property
+    def health(self) -> list[list[Any]]:
+        """What was learnt of each endpoint."""
+
 
 def open_model(work: Work, channel: Channel) -> Model:
     """The client for the endpoints that the work names. Dials nothing. Raises PluginError for an unknown dialect."""
@@ -50,6 +54,7 @@ def open_model(work: Work, channel: Channel) -> Model:
         clock=_Clock(),
         net=lambda: net.client(tls_ca=work.frame.get("tls_ca"), timeout=timeout, environ=work.frame.get("env") or {}),
         content=work.content,
+        health=frame.get("health"),
     )
 
 

@@ -25,6 +25,7 @@ FORMAT = 1
 _APPLICATION = 0x61677464
 _CHUNK = 64  # rows of one statement: each statement lets go of the GIL once, which a busy loop is slow to give back
 _MAX = "\U0010ffff"
+_U32 = 0xFFFFFFFF
 
 PutRow = tuple[str, int, str]
 """``(key, seq, envelope as JSON)``."""
@@ -117,6 +118,8 @@ class Ledger:
 
     def _run(self, rows: Sequence[Row]) -> bool:
         """Whether every row took effect."""
+        if all(type(row) is tuple for row in rows):
+            return self._put_all(rows)  # type: ignore[arg-type]
         for is_put, group in groupby(rows, key=lambda row: type(row) is tuple):
             if not is_put:
                 self._db.executemany("DELETE FROM ledger WHERE key = ?", [(key,) for key in group])
@@ -124,10 +127,10 @@ class Ledger:
                 return False
         return True
 
-    def _put_all(self, rows: list[PutRow]) -> bool:
+    def _put_all(self, rows: Sequence[PutRow]) -> bool:
         start = 0
-        while start < len(rows):
-            size = next(n for n in _SIZES if n <= len(rows) - start)
+        while (left := len(rows) - start) > 0:
+            size = left if left in _UPSERTS else next(n for n in _SIZES if n <= left)
             values: list[str | int] = []
             for key, seq, text in rows[start : start + size]:
                 values += (key, seq, _crc(key, seq, text), text)
@@ -219,7 +222,9 @@ def unclean(root: Path) -> bool:
 
 
 def _crc(key: str, seq: int, text: str) -> int:
-    return zlib.crc32(f"{seq} {key} {text}".encode("utf-8", "surrogatepass"))
+    return zlib.crc32(
+        text.encode("utf-8", "surrogatepass"), zlib.crc32(key.encode("utf-8", "surrogatepass"), seq & _U32)
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

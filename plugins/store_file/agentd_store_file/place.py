@@ -20,6 +20,9 @@ NEW = "data.db-new"
 LOCK = ".lock"
 OPEN = ".open"
 
+IN_MEMORY = ("tmpfs", "ramfs")
+"""File systems on which a write waits for no device."""
+
 _NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "gluster", "lustre", "afs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone")
 
 

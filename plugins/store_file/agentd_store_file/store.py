@@ -2,6 +2,9 @@
 
 Commits of one turn of the loop, and whatever queued while a commit ran, are one transaction and one flush. A waiter
 is resolved only when its transaction is on disk. Reads go through the same thread, so they see every earlier write.
+
+On a file system in memory no commit waits for a device, so there the loop does the work itself: handing it to a thread
+and back would cost several times what it takes.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -18,6 +22,7 @@ from typing import Any, TypeVar
 from agentd.errors import StoreError
 from agentd.ports.store import Delete, Envelope, Page, Put, Write
 from agentd_store_file.ledger import Ledger, Row
+from agentd_store_file.place import IN_MEMORY, file_system
 
 T = TypeVar("T")
 _PAGE = 1000
@@ -85,16 +90,19 @@ class FileStore:
     def __init__(self, *, readonly: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._readonly = readonly
+        self._thread: threading.Thread | None = None
         self._turn: Units = []  # commits of this turn of the loop
         self._queue: SimpleQueue[Job] = SimpleQueue()
         self._ledger: Ledger
-        self._thread: threading.Thread
         self._ended = self._loop.create_future()
 
     @classmethod
     async def open(cls, root: Path, *, readonly: bool = False) -> FileStore:
         """Start the writer and open the ledger there. Raises StoreError, StoreCorrupt."""
         store = cls(readonly=readonly)
+        if file_system(root) in IN_MEMORY:
+            store._ledger = Ledger.open(root, readonly=readonly)
+            return store
         opened: asyncio.Future[None] = store._loop.create_future()
         store._thread = threading.Thread(target=store._work, args=(root, opened), name="agentd-store", daemon=True)
         store._thread.start()
@@ -126,7 +134,10 @@ class FileStore:
     def _hand_over(self) -> None:
         if self._turn:
             turn, self._turn = self._turn, []
-            self._queue.put(turn)
+            if self._thread is None:
+                self._apply(turn, _settle)
+            else:
+                self._queue.put(turn)
 
     async def get(self, key: str) -> Envelope | None:
         text = await self._ask(lambda: self._ledger.get(key))
@@ -146,11 +157,18 @@ class FileStore:
     def _ask(self, question: Callable[[], T]) -> asyncio.Future[T]:
         future: asyncio.Future[T] = self._loop.create_future()
         self._hand_over()
-        self._queue.put((question, future))
+        if self._thread is None:
+            _resolve(future, *_answer(question))
+        else:
+            self._queue.put((question, future))
         return future
 
     async def close(self) -> None:
         """Commit what was taken, close the ledger, end the thread."""
+        if self._thread is None:
+            self._hand_over()
+            self._ledger.close()
+            return
         if not self._thread.is_alive():
             return  # in a forked child, where the thread was left behind and the ledger is not ours
         self._hand_over()
@@ -173,7 +191,8 @@ class FileStore:
                 if isinstance(job, list):
                     job = self._commit(job)
                 else:
-                    self._answer(*job)
+                    question, future = job
+                    self._call(_resolve, future, *_answer(question))
                     job = self._queue.get()
         finally:
             self._ledger.close()
@@ -186,22 +205,23 @@ class FileStore:
             behind = self._queue.get()
             if isinstance(behind, list):
                 units += behind
-        for batch in _batches(units):
-            results = self._ledger.apply([rows for rows, _ in batch])
-            receipts = [receipt for _, receipt in batch]
-            self._call(_settle, receipts, results)
+        self._apply(units, partial(self._call, _settle))
         return self._queue.get() if isinstance(behind, list) else behind
 
-    def _answer(self, question: Callable[[], Any], future: asyncio.Future[Any]) -> None:
-        try:
-            result, error = question(), None
-        except BaseException as raised:
-            result, error = None, raised
-        self._call(_resolve, future, result, error)
+    def _apply(self, units: Units, tell: Callable[[Sequence[Receipt], Sequence[BaseException | None]], None]) -> None:
+        for batch in _batches(units):
+            tell([receipt for _, receipt in batch], self._ledger.apply([rows for rows, _ in batch]))
 
     def _call(self, function: Callable[..., None], *args: Any) -> None:
         with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
             self._loop.call_soon_threadsafe(function, *args)
+
+
+def _answer(question: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return question(), None
+    except BaseException as raised:
+        return None, raised
 
 
 def _row(write: Write) -> Row:
@@ -211,6 +231,9 @@ def _row(write: Write) -> Row:
 
 
 def _batches(units: Units) -> Iterator[Units]:
+    if len(units) == 1:
+        yield units
+        return
     batch: Units = []
     size = 0
     for unit in units:

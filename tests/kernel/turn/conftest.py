@@ -50,6 +50,10 @@ class ScriptedModel:
     async def close(self) -> None:
         self.closed = True
 
+    @property
+    def health(self) -> list[list[Any]]:
+        return []
+
 
 class FakeServers:
     """Tools `fs.put`, `fs.get` (reads only), `fs.stat` (reads only), served by `serve`."""

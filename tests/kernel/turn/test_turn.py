@@ -26,6 +26,7 @@ def test_a_call_and_an_answer(turn: Any, reply: Any) -> None:
         "tokens_in": 20,
         "tokens_out": 10,
         "err": None,
+        "health": [],
     }
     assert done.servers.calls[0][:2] == ("put", {"path": "a"})
     assert [m["role"] for m in done.supervisor.messages()] == ["user", "assistant", "tool", "assistant"]

@@ -43,3 +43,13 @@ def test_a_probe_that_tells_nothing_leaves_room_for_the_next() -> None:
     assert breaker.begin()
     breaker.released()
     assert breaker.admits(5) and not breaker.healthy
+
+
+def test_what_was_learnt_is_passed_on() -> None:
+    first = Breaker()
+    for _ in range(3):
+        first.begin()
+        first.failed(100.0)
+    second = Breaker(first.state)
+    assert (second.healthy, second.admits(101.0), second.wait(101.0)) == (False, False, first.wait(101.0))
+    assert second.admits(100.0 + first.wait(100.0))
