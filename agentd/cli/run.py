@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentd.cli.output import emit
 from agentd.config import lifetime
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
     from agentd.children.spawner import Spawner
     from agentd.config.flags import Invocation
     from agentd.config.load import Loaded
-
-_TURNS = frozenset({"agent", "subagent", "think", "classify", "extract", "summarize", "judge", "route"})
-"""Kinds of step that need a child process."""
 
 
 def main(invocation: Invocation, loaded: Loaded) -> int:
@@ -43,8 +39,7 @@ def main(invocation: Invocation, loaded: Loaded) -> int:
 def _zygote(loaded: Loaded) -> Spawner | None:
     """What children come from, None where no turn can come; for a job forked now, while we have one thread."""
     assert loaded.document is not None
-    workflows = loaded.document.workflows
-    if workflows and not any(kind in _TURNS for kind in _kinds(workflows)):
+    if not lifetime.has_turns(loaded.document):
         return None
     from agentd.children.spawner import Spawner
 
@@ -54,17 +49,3 @@ def _zygote(loaded: Loaded) -> Spawner | None:
     # A job has few turns: what they use is built once they use it, and what none will use stays out.
     spawner.warm(mcp=bool(loaded.document.mcp.servers), rehearse=False)
     return spawner
-
-
-def _kinds(value: Any) -> Iterator[str]:
-    """Every `kind` in a definition; one that is still to be fetched may hold any."""
-    if isinstance(value, Mapping):
-        if "url" in value and "steps" not in value and "kind" not in value:
-            yield "agent"
-        if isinstance(value.get("kind"), str):
-            yield value["kind"]
-        for below in value.values():
-            yield from _kinds(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from _kinds(below)

@@ -176,3 +176,27 @@ def inline_credentials(tree: Tree, value: dict[str, Any], table: Table) -> Itera
     for key, below in value.items():
         if (key,) not in PROSE and key != "vars":
             yield from walk(below, (key,), False)
+
+
+_RESOLVING = frozenset({"headers", "auth"})
+"""Keys below which a reference is resolved at the moment of use."""
+_FREE = frozenset({"vars", "workflows", "store", "plugins"})
+"""Sections whose readers resolve references themselves, or whose values go elsewhere."""
+
+
+def misplaced_references(value: dict[str, Any], table: Table) -> Iterator[Finding]:
+    """References to secrets where nobody resolves them: they would be used as they are written."""
+    secret: set[Where] = {option.at for option in table.options if option.secret}
+
+    def walk(here: Any, at: Where) -> Iterator[Finding]:
+        if at in PROSE or at in secret or (at and at[-1] in _RESOLVING):
+            return
+        if isinstance(here, dict | list):
+            for key, below in here.items() if isinstance(here, dict) else enumerate(here):
+                yield from walk(below, (*at, key))
+        elif is_reference(here):
+            yield Finding("error", dotted(at), "a secret reference is not resolved here: it is for credentials only")
+
+    for key, below in value.items():
+        if key not in _FREE:
+            yield from walk(below, (key,))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from agentd.config.document import Document
@@ -22,6 +22,28 @@ def shape(document: Document, plugins: PluginSet) -> Literal["job", "daemon"]:
             if spec is not None and spec.lifetime == "long":
                 return "daemon"
     return "job"
+
+
+_TURNS = frozenset({"agent", "subagent", "think", "classify", "extract", "summarize", "judge", "route"})
+"""Kinds of step that ask a model, in a child process."""
+
+
+def has_turns(document: Document) -> bool:
+    """Whether a turn of the model may come; a workflow that is still to be fetched may hold any kind."""
+    return not document.workflows or any(kind in _TURNS for kind in _kinds(document.workflows))
+
+
+def _kinds(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if "url" in value and "steps" not in value and "kind" not in value:
+            yield "agent"
+        if isinstance(value.get("kind"), str):
+            yield value["kind"]
+        for below in value.values():
+            yield from _kinds(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _kinds(below)
 
 
 def store_kind(document: Document, plugins: PluginSet) -> str:

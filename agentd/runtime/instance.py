@@ -20,6 +20,7 @@ from agentd.children.linux import become_subreaper
 from agentd.children.reaper import Reaper
 from agentd.children.spawner import Spawner
 from agentd.config import lifetime
+from agentd.config.instruction import read_instruction
 from agentd.engine.definition import Kinds
 from agentd.errors import EXIT_OK, AgentdError, StoreError
 from agentd.journal.delivery import Health
@@ -38,7 +39,6 @@ from agentd.runtime.drain import descend, rungs
 from agentd.runtime.host import InstanceHost
 from agentd.runtime.idle import Idle
 from agentd.runtime.ids import new_id
-from agentd.runtime.instruction import read_instruction
 from agentd.runtime.live import Live
 from agentd.runtime.opening import open_store
 from agentd.runtime.operations import Operations

@@ -116,3 +116,13 @@ def test_a_step_cannot_widen_its_grant_beyond_the_rule_of_two(
 def test_a_step_may_choose_other_tools(loaded: Any, tmp_path: Path, fields: str) -> None:
     assert "one grant" not in loaded.told(loaded(tmp_path, text=STEP % fields))
     assert "there is no" not in loaded.told(loaded(tmp_path, text=STEP % fields))
+
+
+def test_a_secret_reference_stands_only_where_it_is_resolved(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text(
+        "intelligence: {endpoints: 'mock:final', model: '{{secret:X}}', headers: {x-team: '{{secret:X}}'}}\n"
+        "agent: {instruction: 'say {{secret:X}} aloud'}\n"
+        "vars: {x: '{{secret:X}}'}\n"
+    )
+    loaded = load(["-c", "a.yml"], {}, tmp_path)
+    assert [f.path for f in loaded.errors] == ["intelligence.model"]
