@@ -90,6 +90,7 @@ def load(
     literals = Literals()
     given, near = env.read(outer, table)
     findings += near + settings.apply([*given, *invocation.settings], tree, table, literals)
+    findings += checks.misplaced_references(tree.value, table)
     value, unreadable = workflows.expand(tree.value, where)
     value, unknown = vars.substitute(value)
     document, invalid = validate(tree, value, model)

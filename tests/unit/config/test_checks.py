@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentd.config.checks import endpoint_fault
+from agentd.config.load import load
 
 
 @pytest.mark.parametrize("url", ["https://h/v1", "http://127.0.0.1:1/x", "http://[::1]:8/x", "http://localhost"])
