@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from agentd.config import dotenv
+from agentd.config.instruction import read_instruction
 from agentd.config.load import load
 from agentd.config.syntax import parse_yaml
 from agentd.errors import ConfigError
-from agentd.config.instruction import read_instruction
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/configuration.md").read_text()
