@@ -6,6 +6,7 @@ Ids come from models and URIs, so dots are encoded too (``..`` is a name like an
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]*", re.ASCII).fullmatch
@@ -36,13 +37,14 @@ def decode(segment: str) -> str:
 
 
 class Keys:
-    """The keys of one instance."""
+    """The keys of one instance; :attr:`key` makes the key of one entity of its kind and id."""
 
     def __init__(self, prefix: str, instance: str) -> None:
         self.root = f"{encode(prefix)}/{encode(instance)}/"
+        # A step is written as running and again, soon, as done.
+        self.key = lru_cache(4096)(self._key)
 
-    def key(self, kind: str, id: str) -> str:
-        """The key of one entity."""
+    def _key(self, kind: str, id: str) -> str:
         return f"{self.root}{kind}/{encode(id)}"
 
     def under(self, kind: str, id_prefix: str = "") -> str:
