@@ -20,16 +20,11 @@ class Sleep(Fields):
 
 
 class Wait(Fields):
-    on: Literal["resource", "condition", "signal", "run", "subagent", "message", "webhook", "deadline"] = Field(
-        description="what to wait for"
-    )
+    on: Literal["resource", "condition", "signal", "run", "deadline"] = Field(description="what to wait for")
     name: str | None = Field(None, description="signal: its name")
     server: str | None = Field(None, description="resource: the MCP server")
     uri: str | None = Field(None, description="resource: the URI")
     run: str | None = Field(None, description="run: its id")
-    handle: str | None = Field(None, description="subagent: its handle")
-    path: str | None = Field(None, description="webhook: the path")
-    context: str | None = Field(None, description="message: the conversation")
     filter: Condition | None = Field(None, description="what must hold of the payload")
     condition: Condition | None = Field(None, description="condition: what must become true")
     interval: Templated[Duration] | None = Field(None, description="condition: how often it is looked at")

@@ -1,6 +1,6 @@
 """Fields of the steps that ask the model."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -27,10 +27,6 @@ class Agent(Fields):
     output_schema: OutputSchema = Field(None, description="a JSON Schema for the answer")
     output_contract: str | None = Field(None, description="what the answer must be, in words")
     model: str | None = Field(None, description="instead of the configured model")
-
-
-class Subagent(Agent):
-    mode: Literal["sync", "async", "detached", "warm"] = Field("sync", description="how it is waited for")
 
 
 class Think(Fields):

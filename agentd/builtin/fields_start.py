@@ -49,10 +49,9 @@ class Signal(Fields):
 
 
 class Event(Fields):
-    on: Literal[
-        "workflow.finished", "workflow.failed", "subagent.finished", "budget.exhausted", "config.reloaded",
-        "restore.done", "human.timeout",
-    ] = Field(description="what happened")  # fmt: skip
+    on: Literal["workflow.finished", "workflow.failed", "restore.done", "human.timeout"] = Field(
+        description="what happened"
+    )
     filter: Filter = None
 
 

@@ -31,7 +31,7 @@ class CancelRun(RunHandle):
 
 
 class Join(Fields):
-    handles: Any = Field(description="handles of runs or subagents")
+    handles: Any = Field(description="handles of runs")
     min: Templated[Count] | None = Field(None, description="how many must be done; else all")
     partials: bool = Field(False, description="at the timeout, what there is")
 

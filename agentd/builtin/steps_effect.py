@@ -14,8 +14,8 @@ from agentd.hookspecs import hookimpl
 from agentd.ports.nodes import StepSpec
 
 
-def _effect(kind: str, model: str, help: str) -> StepSpec:
-    return StepSpec(kind=kind, fields=late(model), help=help)
+def _effect(kind: str, model: str, help: str, *, asks_model: bool = False) -> StepSpec:
+    return StepSpec(kind=kind, fields=late(model), asks_model=asks_model, help=help)
 
 
 SPECS: tuple[StepSpec, ...] = (
@@ -36,14 +36,13 @@ SPECS: tuple[StepSpec, ...] = (
     _effect("workflow.wait", "work.RunHandle", "wait for a run"),
     _effect("workflow.cancel", "work.CancelRun", "cancel a run"),
     _effect("join", "work.Join", "wait for handles"),
-    _effect("agent", "model.Agent", "a turn of the model with tools"),
-    _effect("subagent", "model.Subagent", "a child agent with narrowed tools"),
-    _effect("think", "model.Think", "ask the model, without tools"),
-    _effect("classify", "model.Classify", "one class of several"),
-    _effect("extract", "model.Extract", "structured data from text"),
-    _effect("summarize", "model.Summarize", "a shorter text"),
-    _effect("judge", "model.Judge", "a verdict by criteria"),
-    _effect("route", "model.Route", "where something should go"),
+    _effect("agent", "model.Agent", "a turn of the model with tools", asks_model=True),
+    _effect("think", "model.Think", "ask the model, without tools", asks_model=True),
+    _effect("classify", "model.Classify", "one class of several", asks_model=True),
+    _effect("extract", "model.Extract", "structured data from text", asks_model=True),
+    _effect("summarize", "model.Summarize", "a shorter text", asks_model=True),
+    _effect("judge", "model.Judge", "a verdict by criteria", asks_model=True),
+    _effect("route", "model.Route", "where something should go", asks_model=True),
     _effect("human", "work.Human", "ask a person"),
 )
 

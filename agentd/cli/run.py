@@ -39,7 +39,7 @@ def main(invocation: Invocation, loaded: Loaded) -> int:
 def _zygote(loaded: Loaded) -> Spawner | None:
     """What children come from, None where no turn can come; for a job forked now, while we have one thread."""
     assert loaded.document is not None
-    if not lifetime.has_turns(loaded.document):
+    if not lifetime.has_turns(loaded.document, loaded.plugins):
         return None
     from agentd.children.spawner import Spawner
 

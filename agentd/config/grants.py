@@ -11,7 +11,7 @@ from agentd.config.syntax import Where
 if TYPE_CHECKING:
     from agentd.config.document import Document
 
-_KINDS = frozenset({"agent", "subagent"})
+_KINDS = frozenset({"agent"})
 
 
 def check(document: Document) -> Iterator[Finding]:

@@ -24,13 +24,12 @@ def shape(document: Document, plugins: PluginSet) -> Literal["job", "daemon"]:
     return "job"
 
 
-_TURNS = frozenset({"agent", "subagent", "think", "classify", "extract", "summarize", "judge", "route"})
-"""Kinds of step that ask a model, in a child process."""
-
-
-def has_turns(document: Document) -> bool:
+def has_turns(document: Document, plugins: PluginSet) -> bool:
     """Whether a turn of the model may come; a workflow that is still to be fetched may hold any kind."""
-    return not document.workflows or any(kind in _TURNS for kind in _kinds(document.workflows))
+    if not document.workflows:
+        return True
+    specs = plugins.step_nodes
+    return any(kind in specs and specs[kind].asks_model for kind in _kinds(document.workflows))
 
 
 def _kinds(value: Any) -> Iterator[str]:

@@ -21,7 +21,7 @@ def findings(loaded: Loaded) -> list[Finding]:
     if document.agent.instruction is None and document.agent.prompt is None and not document.workflows:
         wrong = "nothing to do: give --instruction TEXT, --instruction.file FILE, --prompt TEXT or a workflow"
         found.append(Finding("error", "agent.instruction", wrong))
-    elif lifetime.has_turns(document) and not document.intelligence.endpoints:
+    elif lifetime.has_turns(document, loaded.plugins) and not document.intelligence.endpoints:
         wrong = "no model: give --intelligence URL (or mock:final to try without one)"
         found.append(Finding("error", "intelligence.endpoints", wrong))
     try:

@@ -233,8 +233,10 @@ class GraphBuilder:
             key = common.cache.key
             node.cache_key = compiler.compile("cache.key", lambda c: c.text(key)) or (lambda names: key)
             node.cache_ttl = common.cache.ttl
-        options = {name: getattr(common, name) for name in ("budget", "skills", "otel", "output_schema")}
-        node.options = {name: value for name, value in options.items() if value is not None}
+        if common.budget is not None:
+            if node.spec is None or not node.spec.asks_model:
+                self.findings.add(join(w.path, "budget"), f"{node.kind} asks no model, so it uses no tokens")
+            node.options = {"budget": common.budget.tokens}
         if node.kind == "finish" and "output" not in w.raw:
             node.options = {"output": "dependency"}
 

@@ -110,7 +110,7 @@ class Effect:
     `fields` are the kind's fields with templates rendered and defaults filled; shared, not to be changed. `key` is the
     idempotency key, the same for every attempt and replay. `timeout` is the step's own (seconds), None for the
     instance's. `not_before` (epoch seconds) holds back a retry. `cache`: look there first and settle with
-    ``Done(output, cached=True)``. `options` holds `budget`, `skills`, `otel`, `output_schema` where given. `replay` is
+    ``Done(output, cached=True)``. `options` holds `budget` (tokens) where given. `replay` is
     true when the entry was found running at a resume, and may have been performed.
     """
 

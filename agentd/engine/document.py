@@ -44,7 +44,6 @@ class WorkflowLimits(Written):
     steps: int | None = Field(None, ge=1, description="effect steps and model rounds of a run")
     tokens: int | None = Field(None, ge=1, description="tokens of a run")
     deadline: Duration | None = Field(None, description="wall-clock time of a run")
-    budget: dict[str, Any] | None = Field(None, description="a token budget of its own")
 
 
 class Variable(Written):
@@ -103,6 +102,14 @@ class CacheRule(Written):
     ttl: Duration | None = Field(None, description="how long it is good")
 
 
+class Budget(Written):
+    tokens: int = Field(ge=1, description="in and out together")
+
+
+def _budget(value: Any) -> Any:
+    return {"tokens": value} if isinstance(value, int | str) and not isinstance(value, bool) else value
+
+
 class Common(Written):
     """What every step may carry beside its kind's own fields."""
 
@@ -119,10 +126,10 @@ class Common(Written):
     on_replay: Literal["retry", "skip", "fail"] = Field("retry", description="when a crash interrupted it")
     output_schema: dict[str, Any] | bool | None = Field(None, description="a JSON Schema the output must meet")
     cache: CacheRule | None = Field(None, description="reuse an earlier result")
-    budget: Any = Field(None, description="tokens this step may use")
-    skills: list[str] | None = Field(None, description="skills it is given")
+    budget: Annotated[Budget | None, BeforeValidator(_budget)] = Field(
+        None, description="tokens one attempt may use, of a kind that asks a model; a number, or {tokens}"
+    )
     description: str | None = Field(None, description="what it is for")
-    otel: dict[str, Any] | None = Field(None, description="attributes of its span")
 
 
 class StartCommon(Written):

@@ -12,8 +12,6 @@ _NEEDS = {
     "signal": "name",
     "resource": "uri",
     "run": "run",
-    "subagent": "handle",
-    "webhook": "path",
     "condition": "condition",
     "deadline": "until",
 }

@@ -57,13 +57,14 @@ class StepSpec:
     `fields` is the pydantic model of the kind's own fields (the cross-cutting ones are the kernel's). `perform` may
     return its result directly or as an awaitable; it is called after the step's `running` record is durable, at least
     once, and must pass `call.key` on so that doing twice is doing once. `bodies` names the fields that hold nested
-    steps. `pure` kinds get no `perform`: the engine evaluates them.
+    steps. `pure` kinds get no `perform`: the engine evaluates them. `asks_model` kinds use tokens, in a child process.
     """
 
     kind: str
     fields: type[BaseModel]
     perform: Callable[[StepCall], StepResult | Awaitable[StepResult]] | None = None
     pure: bool = False
+    asks_model: bool = False
     bodies: tuple[str, ...] = ()
     help: str = ""
 

@@ -75,7 +75,8 @@ class Agents:
     def task(self, call: Call, **given: Any) -> Task:
         """What the fields of `call` ask for; `given` replaces parts of it."""
         fields, document = call.fields, self._document()
-        limits, own = document.limits.run, fields.get("limits") or {}
+        own, state = fields.get("limits") or {}, call.live.state
+        bounds = state.run.limits
         instruction = fields.get("instruction")
         standing = self._instruction()
         if instruction is None:
@@ -91,7 +92,8 @@ class Agents:
             "instruction": "\n\n".join(filter(None, (policy, contract))),
             "prompt": task,
             "persona": fields.get("system"), "servers": fields.get("servers"), "tools": fields.get("tools"),
-            "rounds": own.get("steps") or limits.steps, "tokens": own.get("tokens") or limits.tokens,
+            "rounds": _least(own.get("steps"), _left(bounds.steps, state.used - 1 + state.rounds)),
+            "tokens": _least(own.get("tokens"), call.options.get("budget"), _left(bounds.tokens, state.tokens)),
             "deadline": min(deadlines, default=None),
             "schema": fields.get("output_schema") or (document.agent.output_schema if instruction is None else None),
             "model": fields.get("model"), "traceparent": _span(call.log),
@@ -251,6 +253,15 @@ class _Transcript:
 
 def _span(log: Telemetry) -> str | None:
     return log.trace.traceparent if log.trace is not None else None
+
+
+def _left(limit: int | None, used: int) -> int | None:
+    """What is left of a bound of the run: a turn that begins gets one at least."""
+    return None if limit is None else max(1, limit - used)
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((b for b in bounds if b is not None), default=None)
 
 
 def _may_come_back(result: TurnResult) -> bool:

@@ -29,7 +29,7 @@ class Task:
     servers: Sequence[str] | None = None
     internal: Sequence[str] | None = None
     tools: Sequence[str] | None = None
-    rounds: int = 500
+    rounds: int | None = None
     tokens: int | None = None
     deadline: float | None = None
     schema: Mapping[str, Any] | None = None

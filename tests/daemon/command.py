@@ -61,6 +61,10 @@ def run(cwd: Path, *args: str, env: Mapping[str, str] | None = None, timeout: fl
     return Ended(done.returncode, done.stdout, events, odd)
 
 
+RUNNING: list[Running] = []
+"""Whatever a test started; what still runs when it is over is killed."""
+
+
 class Running:
     """A daemon (or a job that takes its time); its events are waited for, never slept for."""
 
@@ -76,6 +80,7 @@ class Running:
         self._over = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        RUNNING.append(self)
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -92,14 +97,19 @@ class Running:
     def wait_for(self, event: str, count: int = 1, timeout: float = 30, **fields: Any) -> dict[str, Any]:
         """The `count`-th event of that name with those fields."""
 
-        def found() -> list[dict[str, Any]]:
-            return [e for e in self.events if e.get("event") == event and fields.items() <= e.items()]
+        found: list[dict[str, Any]] = []
+        seen = 0
+
+        def enough() -> bool:
+            nonlocal seen
+            found.extend(e for e in self.events[seen:] if e.get("event") == event and fields.items() <= e.items())
+            seen = len(self.events)
+            return len(found) >= count or self._over
 
         with self._news:
-            assert self._news.wait_for(lambda: len(found()) >= count or self._over, timeout), f"no {event} came"
-            got = found()
-            assert len(got) >= count, f"it ended without {event}: {[e.get('event') for e in self.events]} {self.odd}"
-            return got[count - 1]
+            assert self._news.wait_for(enough, timeout), f"{len(found)} of {count} {event} came"
+            assert len(found) >= count, f"it ended without {event}: {[e.get('event') for e in self.events]} {self.odd}"
+            return found[count - 1]
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

@@ -178,6 +178,17 @@ def test_steps_and_tokens_are_7(tmp_path: Path, tools: McpServer) -> None:
         assert (ended.code, ended.out) == (7, ""), limit
 
 
+def test_the_budget_of_a_step_is_7_too(tmp_path: Path, tools: McpServer) -> None:
+    rounds = "".join(f"  - calls: [{{name: t.add, arguments: {{a: {i}, b: 2}}}}]\n" for i in range(9))
+    model = script(tmp_path, "rounds:\n" + rounds)
+    agent = "{kind: agent, depends_on: s, instruction: x, budget: 40}"
+    steps = f"{{s: {{kind: once}}, a: {agent}, f: {{kind: finish, depends_on: a}}}}"
+    (tmp_path / "w.yml").write_text(f"workflows: [{{name: w, steps: {steps}}}]\n")
+    ended = run(tmp_path, "-c", "w.yml", "--intelligence", model, "--mcp", f"t={tools.url}")
+    calm(ended)
+    assert (ended.code, 0 < len(tools.calls) < 5) == (7, True)
+
+
 def test_the_deadline_is_124(tmp_path: Path) -> None:
     model = script(tmp_path, "rounds:\n  - {text: late, delay: 60s}\n")
     ended = run(tmp_path, "--instruction", "x", "--intelligence", model, "--deadline", "2s", "--drain-timeout", "5s")

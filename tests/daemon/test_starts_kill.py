@@ -11,6 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.daemon.command import Running, run
 
 KILLS = 5
@@ -22,6 +24,7 @@ def _workflow(name: str, start: dict[str, Any], before: dict[str, Any] | None = 
     return {"name": name, "steps": {"s": start, **middle, "f": end}}
 
 
+@pytest.mark.timeout(180)
 def test_ticks_iterations_and_events_come_once_whatever_happens(tmp_path: Path) -> None:
     emit = {"kind": "emit", "stream": "ticks", "subject": "tick", "payload": "{{steps.s.output.tick}}"}
     document = {

@@ -12,7 +12,7 @@ from agentd.errors import ConfigError
 if TYPE_CHECKING:
     from agentd.runtime.rehearsal.script import Answer
 
-MODEL = frozenset({"agent", "subagent", "think", "classify", "extract", "summarize", "judge", "route"})
+MODEL = frozenset({"agent", "think", "classify", "extract", "summarize", "judge", "route"})
 _STRUCTURED = frozenset({"classify", "extract", "judge", "route"})
 _ROUNDS = 100
 

@@ -251,3 +251,25 @@ def test_inputs_are_known_when_their_schema_is_closed() -> None:
         "inputs": {"schema": schema},
     }
     assert 'did you mean "id"?' in found(definition)["steps.a.payload"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"kind": "agent", "skills": ["a"]}, "skills"),
+        ({"kind": "agent", "otel": {"a": 1}}, "otel"),
+        ({"kind": "emit", "budget": 100}, "budget"),
+        ({"kind": "agent", "budget": 0}, "budget"),
+        ({"kind": "agent", "budget": {"requests": 1}}, "budget"),
+        ({"kind": "subagent"}, "kind"),
+        ({"kind": "wait", "on": "webhook"}, "on"),
+    ],
+)
+def test_nothing_is_accepted_that_nobody_serves(fields: dict[str, Any], path: str) -> None:
+    assert any(found == path or found.startswith(f"{path}.") for found in step(**fields))
+
+
+@pytest.mark.parametrize("budget", [100, "100", {"tokens": 100}])
+def test_a_budget_is_a_number_of_tokens(budget: Any) -> None:
+    plan = compile_plan(steps(a={"kind": "agent", "depends_on": "s", "budget": budget}), KINDS)
+    assert next(n for n in plan.graph.nodes if n.id == "a").options == {"budget": 100}
