@@ -96,7 +96,6 @@ class Running:
 
     def wait_for(self, event: str, count: int = 1, timeout: float = 30, **fields: Any) -> dict[str, Any]:
         """The `count`-th event of that name with those fields."""
-
         found: list[dict[str, Any]] = []
         seen = 0
 
