@@ -39,29 +39,29 @@ class Hooks:
     @hookspec
     def agentd_stores(self) -> Iterable[StoreSpec]:
         """Contribute stores, chosen by `store.kind`; options are mounted at `store.<kind>`."""
-        raise NotImplementedError
+        return ()
 
     @hookspec
     def agentd_dialects(self) -> Iterable[DialectSpec]:
         """Contribute model dialects, chosen by `intelligence.dialect`."""
-        raise NotImplementedError
+        return ()
 
     @hookspec
     def agentd_auth_schemes(self) -> Iterable[AuthSpec]:
         """Contribute outbound authentication schemes, chosen by `auth.kind`."""
-        raise NotImplementedError
+        return ()
 
     @hookspec
     def agentd_start_nodes(self) -> Iterable[StartSpec]:
         """Contribute kinds of start node."""
-        raise NotImplementedError
+        return ()
 
     @hookspec
     def agentd_schedule_rules(self) -> Iterable[ScheduleRuleSpec]:
         """Contribute rules to the `schedule` start node (a field each)."""
-        raise NotImplementedError
+        return ()
 
     @hookspec
     def agentd_step_nodes(self) -> Iterable[StepSpec]:
         """Contribute kinds of step."""
-        raise NotImplementedError
+        return ()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentd.cli.output import emit, tell
+from agentd.clock import SystemClock
 from agentd.config import lifetime
 from agentd.config.load import Loaded, load
 from agentd.errors import EXIT_FAILED, EXIT_OK, ConfigError, StoreError, UsageError
@@ -22,7 +23,6 @@ from agentd.journal.envelope import unseal
 from agentd.journal.keys import Keys, parse
 from agentd.ports.host import Clock, Log, Secrets
 from agentd.ports.store import Envelope, Put, Store, StoreSpec
-from agentd.runtime.clock import SystemClock
 
 USAGE = """usage: agentd store COMMAND [--path DIR | configuration flags]
 

@@ -19,6 +19,7 @@ from agentd import RUNTIME, __version__, net
 from agentd.children.linux import become_subreaper
 from agentd.children.reaper import Reaper
 from agentd.children.spawner import Spawner
+from agentd.clock import SystemClock
 from agentd.config import lifetime
 from agentd.config.instruction import read_instruction
 from agentd.engine.definition import Kinds
@@ -31,7 +32,6 @@ from agentd.ports.host import Clock, Secrets
 from agentd.runtime import health, outcome
 from agentd.runtime.admission import Admission, Event
 from agentd.runtime.caches import Caches
-from agentd.runtime.clock import SystemClock
 from agentd.runtime.connections import OwnConnections
 from agentd.runtime.credentials import Credentials
 from agentd.runtime.definitions import Definitions, documents

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentd.builtin import MODULES
+from agentd.clock import SystemClock
 from agentd.errors import PluginError
 from agentd.ports.model import Dialect, DialectSpec, ModelReply, ModelRequest
 from agentd.turn.auth import Asked
@@ -51,7 +50,7 @@ def open_model(work: Work, channel: Channel) -> Model:
         timeout=timeout,
         headers=frame.get("headers") or {},
         log=channel.log,
-        clock=_Clock(),
+        clock=SystemClock(),
         net=lambda: net.client(tls_ca=work.frame.get("tls_ca"), timeout=timeout, environ=work.frame.get("env") or {}),
         content=work.content,
         health=frame.get("health"),
@@ -75,16 +74,3 @@ def open_dialect(kind: str, plugins: Mapping[str, Any]) -> Dialect:
             raise PluginError(found.missing("dialects", kind))
     spec: DialectSpec = next(s for s in specs if s.kind == kind)
     return spec.make()
-
-
-class _Clock:
-    """The real time, for the client."""
-
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds))
