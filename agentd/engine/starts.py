@@ -8,13 +8,14 @@ from typing import Any
 from agentd.engine.compare import Test
 from agentd.engine.paths import Missing, With, compile_path, parse_path
 from agentd.engine.plan import Plan
-from agentd.errors import AgentdError
+from agentd.errors import EXIT_CONFIG, AgentdError
 
 
 class InputsInvalid(AgentdError):
     """The inputs cannot be rendered or do not meet `inputs.schema`: no run is made."""
 
     code = "inputs"
+    exit_code = EXIT_CONFIG
 
 
 class _Nothing:
