@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from agentd.engine.decision import Done, Failed, Outcome
 from agentd.errors import AgentdError, BudgetExceeded, DeadlineExceeded, IntelligenceUnavailable, TaskRefused
@@ -179,7 +180,7 @@ class Agents:
 
     async def _converse(self, call: Call, task: Task, key: str) -> TurnResult:
         """One more turn of the durable conversation `key`."""
-        prefix = f"@{key}/"
+        prefix = f"@{quote(key, safe='')}/"  # a key with a slash is not a part of another conversation
         before = await self._journal.read_many("context", prefix)
         messages = [before[id] for id in sorted(before)]
         result = await self.perform(call, replace(task, messages=messages))
