@@ -20,7 +20,8 @@ _MARKS = {"debug": "·", "info": "•", "warn": "!", "error": "✗"}
 _BLOCK = frozenset(CANONICAL)
 _LONGEST = 160
 
-_QUIET = {"step.start", "tool.request", "intel.call", "loop.start", "start.fired", "run.start", "config.valid"}
+_QUIET = {"step.start", "tool.request", "intel.call", "loop.start", "start.fired", "run.start", "config.valid",
+          "turn.spawn", "restore.fresh"}  # fmt: skip
 """Shown by the moving line instead of a line of their own."""
 
 _SENTENCES = {
@@ -32,6 +33,8 @@ _SENTENCES = {
     "tool.result": "← {tool} · {bytes} bytes",
     "intel.result": "model answered · {tokens_in} in, {tokens_out} out",
     "intel.failover": "the model at {host} does not serve: {reason}",
+    "turn.done": "turn {status} · {rounds} rounds, {tool_calls} tool calls, {tokens} tokens",
+    "proc.exit": "exit {code}",
     "step.done": "step {step} {status}",
     "step.retry": "step {step} again in {backoff_ms} ms",
     "run.done": "run {status}",
