@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from agentd.config.findings import Finding
+from agentd.quantities import parse_duration
+
 if TYPE_CHECKING:
     from agentd.config.document import Document
     from agentd.plugins import PluginSet
@@ -53,3 +56,19 @@ def store_kind(document: Document, plugins: PluginSet) -> str:
 def instance(document: Document, environ: Mapping[str, str]) -> str:
     """The durable identity."""
     return document.agent.name or environ.get("AGENT_POD_NAME") or environ.get("HOSTNAME") or "agentd"
+
+
+def grace(document: Document, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether a drain fits into what the orchestrator grants, where AGENT_POD_GRACE_SECONDS tells it."""
+    given = environ.get("AGENT_POD_GRACE_SECONDS", "").strip()
+    if not given:
+        return
+    try:
+        seconds = parse_duration(given)
+    except ValueError as fault:
+        yield Finding("warning", "AGENT_POD_GRACE_SECONDS", str(fault))
+        return
+    drain = document.lifecycle.drain_timeout
+    if drain >= seconds:
+        wrong = f"a drain may take {drain:g} s, the pod is killed after {seconds:g} s: keep it smaller, with some room"
+        yield Finding("warning", "lifecycle.drain_timeout", wrong)

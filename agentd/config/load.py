@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentd.config import checks, dotenv, env, files, flags, settings, vars, workflows
+from agentd.config import checks, dotenv, env, files, flags, lifetime, settings, vars, workflows
 from agentd.config.compose import compose
 from agentd.config.document import Document
 from agentd.config.files import Tree
@@ -96,7 +96,7 @@ def load(
     document, invalid = validate(tree, value, model)
     findings += unreadable + unknown + invalid
     if document is not None:
-        findings += checks.check(document, plugins)
+        findings += [*checks.check(document, plugins), *lifetime.grace(document, outer)]
 
     loaded = Loaded(
         invocation=invocation,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentd.config import grants
+from agentd.config.document import Document
 from agentd.errors import ConfigError
 from agentd.runtime.host import InstanceHost
 
@@ -12,13 +14,21 @@ _TIMEOUT = 10.0
 _LIMIT = 1 << 20
 
 
-async def fetch_workflows(found: Sequence[Mapping[str, Any]], host: InstanceHost) -> list[Mapping[str, Any]]:
+async def fetch_workflows(
+    found: Sequence[Mapping[str, Any]], host: InstanceHost, document: Document
+) -> list[Mapping[str, Any]]:
     """`found` with every `url` entry replaced by the definition it names.
 
-    Raises ConfigError when one cannot be fetched, is too large, or is no workflow: the instance does not start on half
-    of its work.
+    Raises ConfigError when one cannot be fetched, is too large, is no workflow, or grants a step more than `document`
+    allows: the instance does not start on half of its work.
     """
-    return [await _fetch(entry, host) if "url" in entry else entry for entry in found]
+    if not any("url" in entry for entry in found):
+        return list(found)
+    whole = [await _fetch(entry, host) if "url" in entry else entry for entry in found]
+    judged = grants.check(document.model_copy(update={"workflows": whole}))
+    if wrong := [(f.path, f.msg) for f in judged if f.level == "error"]:
+        raise ConfigError(findings=wrong)
+    return whole
 
 
 async def _fetch(entry: Mapping[str, Any], host: InstanceHost) -> Mapping[str, Any]:

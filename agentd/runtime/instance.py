@@ -55,6 +55,7 @@ from agentd.runtime.timers import Timers
 from agentd.runtime.triggers import Triggers
 from agentd.runtime.turns import Turns
 from agentd.runtime.waits import Waits
+from agentd.security.trifecta import explain
 
 if TYPE_CHECKING:
     from agentd.config.load import Loaded
@@ -109,6 +110,9 @@ class Instance:
         self._adopt_processes(loop)
         self.log("proc.start", version=__version__, runtime=RUNTIME, instance=self.name, config_files=self.loaded.files)
         code = 1
+        if wrong := self._overridden():
+            self.log("audit", action="security.allow_trifecta", principal="configuration", role="operator",
+                     target="agent", outcome="allowed", msg=wrong)  # fmt: skip
         for variable, problem in net.proxy_findings(self.loaded.environ):
             self.log("config.warning", level="warn", path=variable, msg=problem)
         try:
@@ -134,6 +138,13 @@ class Instance:
             tokens_out=turns.tokens_out if turns else 0,
         )  # fmt: skip
         return code
+
+    def _overridden(self) -> str:
+        """What the rule of two would refuse and the operator admits."""
+        document = self.document
+        if not document.security.allow_trifecta:
+            return ""
+        return explain(document.mcp.servers, document.agent.tools.mcp, document.tools.disabled)
 
     def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody awaited went wrong: one event instead of a traceback on stderr."""
@@ -187,7 +198,7 @@ class Instance:
         self.definitions = Definitions(Kinds.of(loaded.plugins))
         from agentd.runtime.fetch import fetch_workflows
 
-        self.definitions.adopt(await fetch_workflows(documents(document), self.host))
+        self.definitions.adopt(await fetch_workflows(documents(document), self.host, document))
         self.instruction = read_instruction(document.agent.instruction, loaded.cwd)
         restored = await open_store(self, self._stack, self._store_health)
         self._assemble(restored)

@@ -127,3 +127,13 @@ def test_a_secret_reference_stands_only_where_it_is_resolved(tmp_path: Path) -> 
     )
     loaded = load(["-c", "a.yml"], {}, tmp_path)
     assert [f.path for f in loaded.errors] == ["intelligence.model"]
+
+
+def test_a_drain_must_fit_into_the_grace_of_its_pod(tmp_path: Path) -> None:
+    def said(**environ: str) -> list[tuple[str, str]]:
+        found = load(["--instruction", "x"], environ, tmp_path).findings
+        return [(f.level, f.path) for f in found if "drain" in f.path or "GRACE" in f.path]
+
+    assert said(AGENT_POD_GRACE_SECONDS="30") == []
+    assert said(AGENT_POD_GRACE_SECONDS="25") == [("warning", "lifecycle.drain_timeout")]
+    assert said(AGENT_POD_GRACE_SECONDS="soon") == [("warning", "AGENT_POD_GRACE_SECONDS")]
