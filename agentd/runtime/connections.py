@@ -12,6 +12,7 @@ import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from agentd.config.secrets import is_reference
 from agentd.runtime import credentials
 
 if TYPE_CHECKING:
@@ -90,17 +91,21 @@ class OwnConnections:
         from agentd.mcp.records import ServerSpec
 
         instance = self._instance
+        auth = instance.credentials.of(credentials.server(server.name))
+        referred = {name: value for name, value in server.headers.items() if is_reference(value)}
+        if referred:
+            auth = credentials.Referred(referred, instance.host.secrets, auth)
         return ServerSpec(
             name=server.name,
             endpoint=server.endpoint,
-            headers={name: instance.host.secrets.resolve(value) for name, value in server.headers.items()},
+            headers={name: value for name, value in server.headers.items() if name not in referred},
             ns=server.ns,
             allow=server.allow,
             exclude=server.exclude,
             timeout=server.timeout or instance.document.mcp.default_timeout,
             required=server.required,
             tags=server.tags,
-            auth=instance.credentials.of(credentials.server(server.name)),
+            auth=auth,
         )
 
     async def close(self) -> None:

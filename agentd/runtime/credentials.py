@@ -60,3 +60,25 @@ class Credentials:
         if frame.get("unauthorized"):
             return {"headers": {}, "retry": await auth.on_unauthorized(request, str(frame.get("challenge") or ""))}
         return {"headers": dict(await auth.headers(request)), "retry": False}
+
+
+class Referred:
+    """Headers that hold references, resolved at each request, so that a rotated secret file is picked up.
+
+    `scheme` is the target's credential scheme beside them. Implements :class:`agentd.ports.auth.Auth`.
+    """
+
+    def __init__(self, headers: Mapping[str, str], secrets: Secrets, scheme: Auth | None) -> None:
+        self._headers, self._secrets, self._scheme = headers, secrets, scheme
+
+    async def headers(self, request: OutboundRequest) -> Mapping[str, str]:
+        """The headers as they are now, and the scheme's. Raises SecretMissing."""
+        own = {name: self._secrets.resolve(value) for name, value in self._headers.items()}
+        return {**own, **(await self._scheme.headers(request) if self._scheme is not None else {})}
+
+    async def on_unauthorized(self, request: OutboundRequest, challenge: str) -> bool:
+        """Whether the scheme mended something, or a header changed meanwhile."""
+        if self._scheme is not None and await self._scheme.on_unauthorized(request, challenge):
+            return True
+        sent = {name.lower(): value for name, value in request.headers.items()}
+        return any(sent.get(name.lower()) != self._secrets.resolve(value) for name, value in self._headers.items())

@@ -152,6 +152,26 @@ class TestCredentials:
         assert sent == {"rotate": "Bearer first", "look": "Bearer second"}
         assert "second" not in json.dumps(lived.events)
 
+    def test_a_header_with_a_reference_follows_its_file(self, tmp_path: Path) -> None:
+        (tmp_path / "token").write_text("first\n")
+
+        def rotate() -> dict[str, str]:
+            (tmp_path / "token").write_text("second\n")
+            return {"rotated": "yes"}
+
+        with McpServer({"rotate": rotate, "look": lambda: {"ok": "yes"}}) as server:
+            headers = {"x-api-key": "key {{secret-file:token}}", "x-team": "ops"}
+            tool = {"kind": "mcp.tool", "server": "box"}
+            steps = {
+                "once": {"kind": "once"}, "a": {**tool, "depends_on": ["once"], "tool": "rotate"},
+                "b": {**tool, "depends_on": ["a"], "tool": "look"}, "finish": {"kind": "finish", "depends_on": ["b"]},
+            }  # fmt: skip
+            mcp = {"servers": [{"name": "box", "endpoint": server.url, "headers": headers}]}
+            lived = live({"workflows": [{"name": "w", "steps": steps}], "mcp": mcp}, tmp_path)
+        assert lived.code == 0
+        calls = [r.headers for r in server.requests if r.method == "tools/call"]
+        assert [(c["x-api-key"], c["x-team"]) for c in calls] == [("key first", "ops"), ("key second", "ops")]
+
     def test_the_model_is_called_with_the_credential_of_its_scheme(self, tmp_path: Path) -> None:
         (tmp_path / "token").write_text("m0del-token")
         reply = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
