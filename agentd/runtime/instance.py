@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 from collections import Counter
@@ -64,10 +63,6 @@ if TYPE_CHECKING:
     from agentd.telemetry.emitter import Telemetry
 
 
-_COLLECT = (50_000, 20, 100)
-"""Thresholds of the collector: live runs are many objects and no garbage."""
-
-
 class Instance:
     """One agentd instance. Make it before any loop runs; :meth:`run` is its life."""
 
@@ -77,11 +72,11 @@ class Instance:
 
     def __init__(
         self, loaded: Loaded, log: Telemetry, spawner: Spawner | None, *, secrets: Secrets, flush: Callable[[], object],
-        clock: Clock | None = None,
+        clock: Clock | None = None, ready: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """`flush` writes out the log, for the moment before an end without goodbye."""
+        """`flush` writes out the log, for the moment before an end without goodbye; `ready` is called once booted."""
         assert loaded.document is not None
-        self._secrets, self._flush_log = secrets, flush
+        self._secrets, self._flush_log, self._ready = secrets, flush, ready
         self.loaded, self.document, self.log = loaded, loaded.document, log
         self.shape = lifetime.shape(self.document, loaded.plugins)
         self.name = lifetime.instance(self.document, loaded.environ)
@@ -190,7 +185,6 @@ class Instance:
     # --- boot ----------------------------------------------------------------------------------------------------
 
     async def _boot(self) -> None:
-        gc.disable()  # what a restore reads is no garbage, and looking at it again and again doubles its time
         document, loaded, log, clock = self.document, self.loaded, self.log, self.clock
         self.host = InstanceHost(
             instance=self.name, clock=clock, log=log, secrets=self._secrets, environ=loaded.environ
@@ -216,9 +210,7 @@ class Instance:
             "proc.ready", instance=self.name, job_shape=self.shape == "job", workflows=len(self.definitions.current),
             runs=len(self.runs.live), inbox_pending=self.admission.pending,
         )  # fmt: skip
-        gc.freeze()
-        gc.set_threshold(*_COLLECT)
-        gc.enable()
+        self._ready()
         self.idle.begin()
 
     def _needs_servers(self) -> bool:
