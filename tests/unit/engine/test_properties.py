@@ -83,6 +83,11 @@ def answer(effect: Any) -> Any:
     return Done({"said": effect.fields["payload"], "by": effect.entry})
 
 
+def quiet(effect: Any) -> Any:
+    """Nothing fails: which of several failures is told first is a matter of the order they come in."""
+    return Done({"said": effect.fields["payload"], "by": effect.entry})
+
+
 def ended(driver: Driver) -> str:
     assert driver.finished is not None
     status, output, err = driver.finished.status, driver.finished.output, driver.finished.err
@@ -108,10 +113,6 @@ def test_every_run_ends_and_dependencies_hold(workflow: dict[str, Any], flag: bo
 @given(workflows(), st.booleans(), st.randoms(use_true_random=False))
 def test_any_order_of_completion_gives_the_same_result(workflow: dict[str, Any], flag: bool, random: Any) -> None:
     plan = compile_plan(workflow, KINDS)
-
-    def quiet(effect: Any) -> Any:  # which failure ends a run is a matter of order
-        return Done({"said": effect.fields["payload"], "by": effect.entry})
-
     first, second = Driver(plan, quiet, inputs={"flag": flag}), Driver(plan, quiet, inputs={"flag": flag})
     first.go()
     second.go(random.choice)
@@ -155,11 +156,11 @@ def snapshot(driver: Driver) -> Any:
 
 
 @QUIET
-@given(workflows(), st.booleans(), st.randoms(use_true_random=False))
-def test_a_torn_end_is_taken_up_again(workflow: dict[str, Any], flag: bool, random: Any) -> None:
-    """The last commit did not reach the disk: what it said happens again, under the same keys."""
+@given(workflows(), st.booleans(), st.booleans(), st.randoms(use_true_random=False))
+def test_a_torn_end_is_taken_up_again(workflow: dict[str, Any], flag: bool, faults: bool, random: Any) -> None:
+    """The last commit did not reach the disk: what it said happens again, under the same keys, to the same result."""
     plan = compile_plan(workflow, KINDS)
-    driver = Driver(plan, answer, inputs={"flag": flag})
+    driver = Driver(plan, answer if faults else quiet, inputs={"flag": flag})
     for _ in range(5000):
         if driver.finished is not None:
             break
@@ -168,12 +169,11 @@ def test_a_torn_end_is_taken_up_again(workflow: dict[str, Any], flag: bool, rand
         if random.random() < 0.3:
             driver.records = durable
             driver.crash()
-    calm = Driver(plan, answer, inputs={"flag": flag})
-    calm.go()
     keys: dict[str, str] = {}
     for entry, key in driver.performed:
         assert keys.setdefault(entry, key) == key
-    assert driver.finished is not None and calm.finished is not None
-    assert (driver.finished.status, driver.finished.output) == (calm.finished.status, calm.finished.output) or (
-        calm.finished.status == "failed"
-    )
+    assert driver.finished is not None and driver.finished.status in ("completed", "failed")
+    if not faults:
+        calm = Driver(plan, quiet, inputs={"flag": flag})
+        calm.go()
+        assert ended(driver) == ended(calm)
